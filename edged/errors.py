@@ -1,0 +1,322 @@
+"""The one error tree of edged: every failure a client, an administrator or a log line can meet.
+
+Leaf module: no thread, no imports from the package. The server turns an `EdgedError` into the wire
+form (`code`, `message`, `retryable`, `hint`), and the client library turns the wire form back into
+the same class, so an application catches `Busy` whichever side of the socket it was raised on.
+
+    EdgedError
+    |-- ConfigError            the configuration cannot be used
+    |-- MissingExtra           an optional dependency is not installed
+    |-- BundleError            a voice bundle cannot be used
+    |   |-- BundleMissing, BundleManifestInvalid, BundleFileMissing, BundleFileTruncated,
+    |   `-- BundleHashMismatch, BundleTooNew, BundleFamilyUnknown, BundleBackendMismatch
+    |-- EngineError            an engine could not be loaded or failed while running
+    |   `-- ShapeExceeded      a request larger than the shapes allocated at start
+    |-- RequestError           the request itself is wrong; sending it again will not help
+    |   |-- BadJson, BadFrames, FrameTooLarge, BadValue, UnknownField, UnknownOperation
+    |   |-- UnknownVoice, UnknownJob, DuplicateId
+    |   |-- EmptyText, UnspeakableText, UnsupportedText, TextTooLong
+    |   `-- UnsupportedFormat, EventsNeedDealer
+    |-- ServiceError           the daemon cannot do it now
+    |   `-- Busy, ShuttingDown, DeadlineMissed, ClientTooSlow, ClientGone, InternalError
+    |-- AudioError             the loudspeaker cannot be used
+    |   `-- NoAudioDevice, AudioDeviceLost
+    |-- TransportError         raised by the client library only
+    |   `-- NoDaemon, ReplyTimeout, BadReply
+    |-- AlreadyRunning         another daemon owns the socket
+    `-- JobCancelled           raised by the client library when its job was cancelled
+"""
+
+from __future__ import annotations
+
+from difflib import get_close_matches
+from typing import ClassVar, Iterable
+
+
+class EdgedError(Exception):
+    """Base of the tree. `code` is the stable wire name; `hint` says what to do about it.
+
+    `retryable` means the same request may succeed later without being changed.
+    """
+
+    code: ClassVar[str] = "error"
+    retryable: ClassVar[bool] = False
+    default_hint: ClassVar[str] = ""
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = self.default_hint if hint is None else hint
+
+    def __str__(self) -> str:
+        return f"{self.message} ({self.hint})" if self.hint else self.message
+
+
+class ConfigError(EdgedError):
+    code = "config"
+    default_hint = "check the file with: edged check-config FILE"
+
+
+class MissingExtra(EdgedError):
+    """An optional dependency is absent. The hint names the extra that brings it."""
+
+    code = "missing_extra"
+
+    def __init__(self, module: str, extra: str, purpose: str) -> None:
+        super().__init__(
+            f"{purpose} needs the Python package {module!r}, which is not installed",
+            f"install it with: pip install 'edged[{extra}]'",
+        )
+
+
+# -- bundles ------------------------------------------------------------------------------------
+
+
+class BundleError(EdgedError):
+    code = "bundle"
+
+
+class BundleMissing(BundleError):
+    code = "bundle_missing"
+    default_hint = "build the built-in voice with: edged bundle build hibari"
+
+
+class BundleManifestInvalid(BundleError):
+    code = "bundle_manifest_invalid"
+    default_hint = "rebuild the bundle; manifest.json is not edited by hand"
+
+
+class BundleFileMissing(BundleError):
+    code = "bundle_file_missing"
+    default_hint = "copy the bundle again or rebuild it"
+
+
+class BundleFileTruncated(BundleError):
+    code = "bundle_file_truncated"
+    default_hint = "the copy was interrupted or the disk is full: copy the bundle again"
+
+
+class BundleHashMismatch(BundleError):
+    code = "bundle_hash_mismatch"
+    default_hint = "a file of the bundle was changed or damaged: copy or rebuild the bundle"
+
+
+class BundleTooNew(BundleError):
+    code = "bundle_too_new"
+    default_hint = "upgrade edged, or rebuild the bundle with this version"
+
+
+class BundleFamilyUnknown(BundleError):
+    code = "bundle_family_unknown"
+    default_hint = "this version of edged has no such voice family: upgrade edged"
+
+
+class BundleBackendMismatch(BundleError):
+    code = "bundle_backend_mismatch"
+    default_hint = "rebuild the bundle for a backend that this machine has"
+
+
+# -- engines ------------------------------------------------------------------------------------
+
+
+class EngineError(EdgedError):
+    code = "engine"
+    default_hint = "see the daemon's log; if it repeats, rebuild the bundle"
+
+
+class ShapeExceeded(EngineError):
+    code = "shape_exceeded"
+    default_hint = "send shorter sentences"
+
+
+# -- requests -----------------------------------------------------------------------------------
+
+
+class RequestError(EdgedError):
+    code = "bad_request"
+
+
+class BadJson(RequestError):
+    code = "bad_json"
+    default_hint = "the header frame must be one JSON object in UTF-8"
+
+
+class BadFrames(RequestError):
+    code = "bad_frames"
+    default_hint = "a request is one header frame (after an empty delimiter frame, as REQ sends it)"
+
+
+class FrameTooLarge(RequestError):
+    code = "frame_too_large"
+    default_hint = "send the text in several requests"
+
+
+class BadValue(RequestError):
+    code = "bad_value"
+
+
+class UnknownField(RequestError):
+    code = "unknown_field"
+
+
+class UnknownOperation(RequestError):
+    code = "unknown_operation"
+
+
+class UnknownVoice(RequestError):
+    code = "unknown_voice"
+
+
+class UnknownJob(RequestError):
+    code = "unknown_job"
+    default_hint = "the job has ended, or was sent by another connection: use its job number"
+
+
+class DuplicateId(RequestError):
+    code = "duplicate_id"
+    default_hint = "use a new id for each request until the earlier one has ended"
+
+
+class EmptyText(RequestError):
+    code = "empty_text"
+    default_hint = "send at least one letter or digit"
+
+
+class UnspeakableText(RequestError):
+    code = "unspeakable_text"
+    default_hint = "nothing in the text has a sound (only punctuation, symbols or emoji)"
+
+
+class UnsupportedText(RequestError):
+    code = "unsupported_text"
+    default_hint = "choose a voice that speaks this language (see: edged voices)"
+
+
+class TextTooLong(RequestError):
+    code = "text_too_long"
+    default_hint = "send the text in several requests, or raise limits.text_chars"
+
+
+class UnsupportedFormat(RequestError):
+    code = "unsupported_format"
+
+
+class EventsNeedDealer(RequestError):
+    code = "events_need_dealer"
+    default_hint = "use a DEALER socket for reply=events, or ask for reply=final or ack"
+
+
+# -- the service's state ------------------------------------------------------------------------
+
+
+class ServiceError(EdgedError):
+    code = "service"
+    retryable = True
+
+
+class Busy(ServiceError):
+    code = "busy"
+    default_hint = "the queue is full: try again in a moment"
+
+
+class ShuttingDown(ServiceError):
+    code = "shutting_down"
+    default_hint = "the daemon is stopping: try again when it is back"
+
+
+class DeadlineMissed(ServiceError):
+    code = "deadline"
+    default_hint = "the job could not start in time: send fewer jobs or allow more time"
+
+
+class ClientTooSlow(ServiceError):
+    code = "client_too_slow"
+    default_hint = "read the audio faster, or ask for the whole result instead of a stream"
+
+
+class ClientGone(ServiceError):
+    code = "client_gone"
+
+
+class InternalError(ServiceError):
+    code = "internal"
+    default_hint = "this is a fault in edged: please report it with the daemon's log"
+
+
+class AudioError(EdgedError):
+    code = "audio"
+
+
+class NoAudioDevice(AudioError):
+    code = "no_audio_device"
+    retryable = True
+    default_hint = (
+        "connect a loudspeaker, or install PortAudio and its ALSA plugins: "
+        "apt install libportaudio2 libasound2-plugins"
+    )
+
+
+class AudioDeviceLost(AudioError):
+    code = "device_lost"
+    retryable = True
+    default_hint = "the loudspeaker went away while speaking: check its plug and the sound server"
+
+
+# -- the client's side of the socket ------------------------------------------------------------
+
+
+class TransportError(EdgedError):
+    code = "transport"
+    retryable = True
+
+
+class NoDaemon(TransportError):
+    code = "no_daemon"
+    default_hint = "start it with: edged serve   (or: systemctl start edged)"
+
+
+class ReplyTimeout(TransportError):
+    code = "timeout"
+    default_hint = "the daemon accepted the connection but did not answer in time"
+
+
+class BadReply(TransportError):
+    code = "bad_reply"
+    retryable = False
+    default_hint = "client and daemon may be of different versions"
+
+
+class AlreadyRunning(EdgedError):
+    code = "already_running"
+    default_hint = "stop the other daemon, or give this one another socket with --endpoint"
+
+
+class JobCancelled(EdgedError):
+    code = "cancelled"
+
+
+def _tree(root: type[EdgedError]) -> Iterable[type[EdgedError]]:
+    yield root
+    for child in root.__subclasses__():
+        yield from _tree(child)
+
+
+def from_wire(code: str, message: str, hint: str = "") -> EdgedError:
+    """The exception for a `failed` event; an unknown code (a newer daemon) gives the base class."""
+    for cls in _tree(EdgedError):
+        if cls.code == code:
+            error = cls.__new__(cls)
+            EdgedError.__init__(error, message, hint)
+            return error
+    return EdgedError(f"{code}: {message}", hint)
+
+
+def codes() -> dict[str, type[EdgedError]]:
+    """Every wire code of the tree with its class."""
+    return {cls.code: cls for cls in _tree(EdgedError)}
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """`did you mean 'x'?` for the closest known name, or an empty string."""
+    close = get_close_matches(word, list(known), n=1, cutoff=0.6)
+    return f"did you mean {close[0]!r}?" if close else ""

@@ -1,0 +1,175 @@
+"""What a job is: the data that travels from the socket to the loudspeaker, and its one ending.
+
+Leaf module. A `Job` is created on the server thread, filled with utterances by the text thread,
+stepped by the engine thread and ended by whichever thread comes first: `Job.finish` lets exactly one
+caller win, so every job ends once, in `done`, `cancelled` or `failed`.
+"""
+
+from __future__ import annotations
+
+import enum
+import threading
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Callable, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edged.errors import EdgedError
+
+Samples = NDArray[np.float32]
+
+
+class Priority(enum.IntEnum):
+    """Order of service; a smaller number is served first (the classes of speech-dispatcher)."""
+
+    IMPORTANT = 0
+    MESSAGE = 1
+    TEXT = 2
+    NOTIFICATION = 3
+    PROGRESS = 4
+
+
+class JobState(enum.Enum):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+    @property
+    def ended(self) -> bool:
+        return self in (JobState.DONE, JobState.CANCELLED, JobState.FAILED)
+
+
+@dataclass(frozen=True, slots=True)
+class Utterance:
+    """One sentence or clause, small enough for the voice's maximum shape.
+
+    symbols: the voice's own input ids (phonemes, characters or tokens), pads included.
+    pause_s: silence after it, in seconds at speed 1.
+    """
+
+    index: int
+    symbols: tuple[int, ...]
+    pause_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class Params:
+    """How a job wants to be spoken. speed 1.0 is the voice's own pace; volume is a linear gain."""
+
+    speed: float = 1.0
+    volume: float = 1.0
+    seed: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class AudioChunk:
+    """Mono float32 samples at the voice's rate, owned by the receiver; `last` ends the job's audio."""
+
+    samples: Samples
+    last: bool = False
+
+
+class Sink(Protocol):
+    """Where a job's audio goes. Called by the engine thread; never blocks."""
+
+    def ready(self) -> bool:
+        """True when another utterance may be synthesized for this job."""
+
+    def write(self, chunk: AudioChunk) -> None:
+        """Takes one chunk. The chunk with `last` makes the sink finish the job when it is delivered."""
+
+    def abort(self) -> None:
+        """The job ended early (cancelled or failed): drop what is not delivered. Any thread."""
+
+
+@dataclass(slots=True)
+class Timeline:
+    """Monotonic times of one job in seconds, 0.0 while a moment has not come yet."""
+
+    received: float = 0.0
+    prepared: float = 0.0  # first utterance ready for the engine
+    text_s: float = 0.0  # time spent preparing that first utterance
+    engine: float = 0.0  # first engine step began
+    produced: float = 0.0  # first engine step ended
+    first_audio: float = 0.0  # first audio handed to the socket or the loudspeaker
+    ended: float = 0.0
+    synthesis_s: float = 0.0  # engine time spent on this job
+    audio_s: float = 0.0  # audio produced
+
+
+@dataclass(slots=True, eq=False)
+class Job:
+    """One request for speech, alive from admission to its ending.
+
+    Written by one thread at a time along the pipeline; `utterances` is appended by the text thread
+    and read by the engine thread (list append is atomic), `prepared_all` is set after the last append.
+    """
+
+    id: str
+    client: bytes
+    client_id: str
+    kind: str  # "speak" or "synthesize"
+    text: str
+    voice: str
+    params: Params
+    priority: Priority
+    deadline: float | None = None  # monotonic seconds by which it must have started
+    timeline: Timeline = field(default_factory=Timeline)
+    sink: Sink | None = None
+    utterances: list[Utterance] = field(default_factory=list)
+    prepared_all: bool = False
+    cursor: int = 0  # next utterance to synthesize
+    error: EdgedError | None = None
+    warnings: list[str] = field(default_factory=list)
+    on_start: Callable[[Job], None] | None = None
+    on_end: Callable[[Job], None] | None = None
+    _state: JobState = JobState.QUEUED
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    @property
+    def state(self) -> JobState:
+        return self._state
+
+    @property
+    def ended(self) -> bool:
+        return self._state.ended
+
+    def start(self) -> bool:
+        """Moves a queued job to running; True for the one call that did it."""
+        with self._lock:
+            if self._state is not JobState.QUEUED:
+                return False
+            self._state = JobState.RUNNING
+        if self.on_start is not None:
+            self.on_start(self)
+        return True
+
+    def finish(self, state: JobState, error: EdgedError | None = None) -> bool:
+        """Ends the job; True for the one caller whose ending counts.
+
+        The winner tells the sink (unless the job is done, when the sink itself called) and `on_end`.
+        """
+        with self._lock:
+            if self._state.ended:
+                return False
+            self._state = state
+            self.error = error
+            self.timeline.ended = monotonic()
+        if self.sink is not None and state is not JobState.DONE:
+            self.sink.abort()
+        if self.on_end is not None:
+            self.on_end(self)
+        return True
+
+    def done(self) -> bool:
+        return self.finish(JobState.DONE)
+
+    def cancel(self) -> bool:
+        return self.finish(JobState.CANCELLED)
+
+    def fail(self, error: EdgedError) -> bool:
+        return self.finish(JobState.FAILED, error)

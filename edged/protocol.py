@@ -1,0 +1,390 @@
+"""Protocol v1: bytes to typed requests, typed events to bytes. No sockets, no threads, no state.
+
+A request is one JSON object in a header frame. A reply or event is one JSON object in a header frame,
+followed by one binary frame when it carries audio. `decode_request` turns every malformed input into
+one of the `RequestError` classes; `schema()` prints JSON Schema generated from these same types.
+Neighbours: `server` and `client` call it; it imports only errors and job.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Literal, Union
+
+import msgspec
+from msgspec import Meta
+
+from edged.errors import (
+    BadJson,
+    BadReply,
+    BadValue,
+    EdgedError,
+    UnknownField,
+    UnknownOperation,
+    did_you_mean,
+)
+
+VERSION = 1
+Id = Annotated[str, Meta(max_length=128)]
+Name = Annotated[str, Meta(max_length=64)]
+PriorityName = Literal["important", "message", "text", "notification", "progress"]
+Format = Literal["wav", "flac", "ogg_opus", "mp3", "pcm_s16le", "pcm_f32le"]
+Reply = Literal["ack", "final", "events"]
+
+
+# -- requests -----------------------------------------------------------------------------------
+
+
+class Request(
+    msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="op"
+):
+    """Fields of every request. `id` is the client's own and comes back in every answer."""
+
+    v: Literal[1] = 1
+    id: Id = ""
+    client: Name = ""
+
+
+class Speech(Request):
+    """Fields of both speech operations."""
+
+    text: str
+    voice: Name = ""
+    speed: Annotated[float, Meta(ge=0.5, le=2.0)] = 1.0
+    volume: Annotated[float, Meta(ge=0.0, le=4.0)] = 1.0
+    seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
+    priority: PriorityName = "text"
+    deadline_ms: Annotated[int, Meta(ge=1, le=86_400_000)] | None = None
+    on_disconnect: Literal["finish", "cancel"] | None = None
+    reply: Reply = "final"
+
+
+class Speak(Speech, tag="speak"):
+    """Speak on the local loudspeaker. A vanished client's speech is finished by default."""
+
+
+class Synthesize(Speech, tag="synthesize"):
+    """Return the audio: whole, or in chunks as it is made (`stream`, with reply=events).
+
+    sample_rate 0 is the voice's own. A vanished client's job is cancelled by default.
+    """
+
+    format: Format = "wav"
+    sample_rate: Annotated[int, Meta(ge=0, le=192_000)] = 0
+    stream: bool = False
+
+
+class Cancel(Request, tag="cancel"):
+    """Cancel by the daemon's job number, by the client's own id, or by scope.
+
+    scope "mine": every job of this connection, and of this user's connections with the same `client`
+    name; "all": every job of the daemon.
+    """
+
+    job: Id = ""
+    target: Id = ""
+    scope: Literal["job", "mine", "all"] = "job"
+
+
+class Status(Request, tag="status"):
+    """Is the daemon well, what is it doing."""
+
+
+class Voices(Request, tag="voices"):
+    """Which voices can be used."""
+
+
+class Stats(Request, tag="stats"):
+    """Counters and latency percentiles since start."""
+
+
+class Ping(Request, tag="ping"):
+    """Answered at once by the socket thread."""
+
+
+AnyRequest = Union[Speak, Synthesize, Cancel, Status, Voices, Stats, Ping]
+OPERATIONS: dict[str, type[Request]] = {
+    "speak": Speak,
+    "synthesize": Synthesize,
+    "cancel": Cancel,
+    "status": Status,
+    "voices": Voices,
+    "stats": Stats,
+    "ping": Ping,
+}
+
+
+# -- events -------------------------------------------------------------------------------------
+
+
+class Event(msgspec.Struct, kw_only=True, frozen=True, tag_field="event", omit_defaults=True):
+    """Fields of every answer and event. `job` is the daemon's own number of the job."""
+
+    v: int = VERSION
+    id: str = ""
+    job: str = ""
+
+
+class Accepted(Event, tag="accepted"):
+    """The job was admitted; `position` jobs are ahead of it. Sent as the answer for reply=ack.
+
+    skipped: characters of the text that have no sound (emoji, symbols), which were left out.
+    """
+
+    position: int
+    skipped: int = 0
+
+
+class Started(Event, tag="started"):
+    """Synthesis of the job began."""
+
+    voice: str
+
+
+class Audio(Event, tag="audio"):
+    """One piece of audio; the encoded bytes are the next frame.
+
+    samples: samples in this piece at `sample_rate` (mono). last: no more audio follows.
+    """
+
+    seq: int
+    samples: int
+    sample_rate: int
+    format: str
+    last: bool = False
+
+
+class Done(Event, tag="done"):
+    """The job ended well. For reply=final of `synthesize` the whole audio is the next frame.
+
+    rtf: synthesis seconds per second of audio. first_audio_ms: from receipt to the first audio
+    leaving for the socket or the loudspeaker.
+    """
+
+    audio_s: float
+    synthesis_s: float
+    rtf: float
+    first_audio_ms: float
+    format: str = ""
+    sample_rate: int = 0
+    warnings: list[str] = []
+
+
+class Cancelled(Event, tag="cancelled"):
+    """The job was cancelled."""
+
+
+class Failed(Event, tag="failed"):
+    """The job or request failed. `retryable`: the same request may succeed later."""
+
+    code: str
+    message: str
+    retryable: bool
+    hint: str = ""
+
+
+class CancelReply(Event, tag="cancel_reply"):
+    """Answer to `cancel`: the job numbers that were cancelled by it."""
+
+    jobs: list[str]
+
+
+class JobInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """One live job in `status_reply`; never its text."""
+
+    job: str
+    client: str
+    kind: str
+    state: str
+    voice: str
+    priority: str
+    age_s: float
+
+
+class StatusReply(Event, tag="status_reply"):
+    """Answer to `status`. state is starting, ready, draining."""
+
+    state: str
+    version: str
+    pid: int
+    uptime_s: float
+    rss_mb: float
+    jobs: list[JobInfo]
+    audio_device: str
+    audio_error: str
+    endpoint: str
+    events: str
+    buffers_mb: float
+
+
+class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """One voice in `voices_reply`."""
+
+    name: str
+    family: str
+    languages: list[str]
+    sample_rate: int
+    description: str
+    licence: str
+    bundle: str
+    default: bool
+
+
+class VoicesReply(Event, tag="voices_reply"):
+    """Answer to `voices`."""
+
+    voices: list[VoiceInfo]
+
+
+class Percentiles(msgspec.Struct, kw_only=True, frozen=True):
+    """Percentiles of the last jobs; count is how many they are taken over."""
+
+    count: int
+    p50: float
+    p90: float
+    p99: float
+    max: float
+
+
+class StatsReply(Event, tag="stats_reply"):
+    """Answer to `stats`: counters since start, percentiles over the last jobs.
+
+    to_engine_ms: receipt to the first engine step, preparation of the text left out. from_engine_ms:
+    end of the first engine step to the first audio leaving. text_ms: preparation of the first sentence.
+    """
+
+    uptime_s: float
+    accepted: int
+    done: int
+    cancelled: int
+    failed: dict[str, int]
+    rejected: dict[str, int]
+    queued: int
+    running: int
+    audio_s: float
+    synthesis_s: float
+    underruns: int
+    rss_mb: float
+    first_audio_ms: Percentiles
+    rtf: Percentiles
+    text_ms: Percentiles
+    to_engine_ms: Percentiles
+    from_engine_ms: Percentiles
+
+
+class Pong(Event, tag="pong"):
+    """Answer to `ping`."""
+
+    version: str
+    protocol: int = VERSION
+
+
+AnyEvent = Union[
+    Accepted,
+    Started,
+    Audio,
+    Done,
+    Cancelled,
+    Failed,
+    CancelReply,
+    StatusReply,
+    VoicesReply,
+    StatsReply,
+    Pong,
+]
+TERMINAL = (Done, Cancelled, Failed)
+
+_encoder = msgspec.json.Encoder()
+_event_decoder = msgspec.json.Decoder(AnyEvent)
+_object_decoder = msgspec.json.Decoder()
+
+
+def decode_request(header: bytes | memoryview) -> AnyRequest:
+    """The typed request in a header frame. Raises a `RequestError` that names what is wrong."""
+    try:
+        data = _object_decoder.decode(header)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
+        raise BadJson(f"the header is not JSON: {exc}") from None
+    if not isinstance(data, dict):
+        raise BadJson("the header is JSON, but not an object")
+    op = data.get("op")
+    if op is None:
+        raise BadValue("the field 'op' is missing", f"one of: {', '.join(OPERATIONS)}")
+    request_type = OPERATIONS.get(op) if isinstance(op, str) else None
+    if request_type is None:
+        known = ", ".join(OPERATIONS)
+        guess = did_you_mean(op, OPERATIONS) if isinstance(op, str) else ""
+        raise UnknownOperation(f"unknown operation {_shorten(op)}", guess or f"one of: {known}")
+    fields = [f.encode_name for f in msgspec.structs.fields(request_type)]
+    for key in data:
+        if key != "op" and key not in fields:
+            guess = did_you_mean(key, fields)
+            raise UnknownField(
+                f"unknown field {_shorten(key)} for operation {op!r}",
+                guess or f"known fields: {', '.join(fields)}",
+            )
+    try:
+        return msgspec.convert(data, type=request_type)  # type: ignore[return-value]
+    except msgspec.ValidationError as exc:
+        raise BadValue(_explain(exc), f"see: edged protocol --schema ({op})") from None
+
+
+def request_id(header: bytes | memoryview) -> str:
+    """The client's `id` in a header that failed to decode, as far as it can be read."""
+    try:
+        data = _object_decoder.decode(header)
+    except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        return ""
+    value = data.get("id") if isinstance(data, dict) else None
+    return value[:128] if isinstance(value, str) else ""
+
+
+def encode(message: Request | Event) -> bytes:
+    """A request or event as its JSON header frame."""
+    return _encoder.encode(message)
+
+
+def decode_event(header: bytes | memoryview) -> AnyEvent:
+    """The typed event in a header frame. Raises `BadReply` if it is not one of ours."""
+    try:
+        return _event_decoder.decode(header)
+    except (msgspec.DecodeError, UnicodeDecodeError) as exc:
+        raise BadReply(f"the daemon's answer could not be read: {exc}") from None
+
+
+def failed(error: EdgedError, id: str = "", job: str = "") -> Failed:
+    """The `failed` event of an error."""
+    return Failed(
+        id=id,
+        job=job,
+        code=error.code,
+        message=error.message,
+        retryable=error.retryable,
+        hint=error.hint,
+    )
+
+
+def schema() -> dict[str, Any]:
+    """JSON Schema (2020-12) of every request and event of protocol v1."""
+    (request, event), components = msgspec.json.schema_components(
+        [AnyRequest, AnyEvent], ref_template="#/$defs/{name}"
+    )
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": f"edged protocol v{VERSION}",
+        "description": "A header frame is a request (client to daemon) or an event (daemon to client).",
+        "request": request,
+        "event": event,
+        "$defs": components,
+    }
+
+
+def _shorten(value: object) -> str:
+    text = repr(value)
+    return text if len(text) <= 60 else text[:57] + "..."
+
+
+def _explain(exc: msgspec.ValidationError) -> str:
+    """msgspec says "Expected `float`, got `str` - at `$.speed`"; the field name comes first here."""
+    text, _, path = str(exc).partition(" - at `$")
+    field = path.rstrip("`").lstrip(".")
+    return f"{field}: {text}" if field else text

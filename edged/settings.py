@@ -1,0 +1,109 @@
+"""The settings of edged as frozen, typed values; every default works for an unprivileged user.
+
+Leaf module: only types, units and defaults. `config.py` reads them from YAML, `config/edged.yaml`
+documents every one of them. Times end in `_s` or `_ms`, sizes in their unit.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+import msgspec
+from msgspec import Meta
+
+Text = Annotated[str, Meta(min_length=1)]
+Count = Annotated[int, Meta(ge=1)]
+Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
+Seconds = Annotated[float, Meta(ge=0.0, le=3600.0)]
+Mode = Annotated[str, Meta(pattern="^0?[0-7]{3}$")]
+
+
+class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """A named group of settings."""
+
+
+class Listen(Group):
+    """Where clients connect. An empty endpoint means the default path of this machine."""
+
+    endpoint: str = ""
+    events: str = ""
+    mode: Mode = "660"
+    group: str = ""
+    tcp: str = ""
+    tcp_events: str = ""
+    curve_secret: str = ""
+    curve_clients: str = ""
+    heartbeat_ms: Annotated[int, Meta(ge=50, le=60_000)] = 500
+
+
+class Limits(Group):
+    """Bounds on what clients may send and hold."""
+
+    text_chars: Annotated[int, Meta(ge=1, le=1_000_000)] = 5_000
+    frame_kb: Annotated[int, Meta(ge=1, le=65_536)] = 256
+    jobs: Annotated[int, Meta(ge=1, le=10_000)] = 64
+    jobs_per_client: Annotated[int, Meta(ge=1, le=10_000)] = 32
+    reply_buffer_s: Annotated[float, Meta(ge=1.0, le=600.0)] = 30.0
+    client_stall_s: Seconds = 30.0
+
+
+class Engine(Group):
+    """The inference engine. threads 0 means one per core, at most two."""
+
+    backend: Literal["onnxruntime"] = "onnxruntime"
+    threads: Annotated[int, Meta(ge=0, le=64)] = 0
+    spinning: bool = False
+
+
+class Voices(Group):
+    """Which bundles are loaded at start."""
+
+    bundles: list[Text] = msgspec.field(default_factory=lambda: ["hibari"])
+    directory: str = ""
+    default: str = ""
+
+
+class Audio(Group):
+    """The local loudspeaker. device "" is the system's default, otherwise a name or part of one."""
+
+    enabled: bool = True
+    device: str = ""
+    latency_ms: Annotated[int, Meta(ge=5, le=2_000)] = 60
+    lead_in_ms: Annotated[int, Meta(ge=0, le=5_000)] = 150
+    trail_ms: Annotated[int, Meta(ge=0, le=5_000)] = 150
+    buffer_s: Annotated[float, Meta(ge=0.5, le=60.0)] = 4.0
+    keep_open_s: Seconds = 5.0
+    volume: Annotated[float, Meta(ge=0.0, le=4.0)] = 1.0
+
+
+class Stream(Group):
+    """How audio is cut into chunks on its way to a client."""
+
+    chunk_ms: Annotated[int, Meta(ge=20, le=500)] = 250
+
+
+class Log(Group):
+    """Logging. format auto: journald fields under systemd, plain text elsewhere."""
+
+    level: Literal["debug", "info", "warning", "error"] = "info"
+    format: Literal["auto", "text", "journal"] = "auto"
+
+
+class Service(Group):
+    """The process itself."""
+
+    drain_s: Seconds = 10.0
+    warmup: bool = True
+
+
+class Settings(Group):
+    """All settings, as `edged serve` runs with them."""
+
+    listen: Listen = Listen()
+    limits: Limits = Limits()
+    engine: Engine = Engine()
+    voices: Voices = Voices()
+    audio: Audio = Audio()
+    stream: Stream = Stream()
+    log: Log = Log()
+    service: Service = Service()

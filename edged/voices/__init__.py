@@ -1,0 +1,1 @@
+"""Voices: what a voice is, and one package per model family."""

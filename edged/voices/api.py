@@ -1,0 +1,81 @@
+"""What a voice is: a frontend that turns text into utterances and a synthesizer that speaks them.
+
+Types only. The frontend runs on the text thread, the synthesizer on the engine thread; a voice shares
+nothing between the two but its bundle. One package per model family implements both.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Iterator, Protocol, Sequence
+
+from edged.job import Params, Samples, Utterance
+
+
+@dataclass(frozen=True, slots=True)
+class VoiceCard:
+    """What a client may know about a voice."""
+
+    name: str
+    family: str
+    languages: tuple[str, ...]
+    sample_rate: int  # Hz
+    description: str
+    licence: str
+    bundle: str
+
+
+class Frontend(Protocol):
+    """Text to utterances. Text thread only."""
+
+    def utterances(self, text: str, params: Params) -> Iterator[Utterance]:
+        """Sentence by sentence, lazily, so that the first can be spoken while the next is prepared.
+
+        `text` has passed `edged.text.check`. Every utterance fits the voice's maximum shapes.
+        """
+
+
+class Stream(Protocol):
+    """One utterance being spoken: the state a slot holds. Opaque to the worker."""
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """Output of one step for one stream. `samples` is a view, valid until the next step."""
+
+    samples: Samples
+    last: bool
+    warning: str = ""
+
+
+class Synthesizer(Protocol):
+    """Utterances to samples, in steps. Engine thread only.
+
+    A one-pass voice finishes an utterance in one step; an autoregressive one needs many, and steps up
+    to `max_batch` streams in one call.
+    """
+
+    max_batch: int
+
+    def open(self, utterance: Utterance, params: Params) -> Stream:
+        """Prepares an utterance for stepping."""
+
+    def step(self, streams: Sequence[Stream]) -> Sequence[Piece]:
+        """Advances each stream by one step and returns one piece for each, in order."""
+
+    def close(self, stream: Stream) -> None:
+        """Frees what the stream holds, ended or not."""
+
+
+class Voice(Protocol):
+    """A loaded voice."""
+
+    card: VoiceCard
+    frontend: Frontend
+    synthesizer: Synthesizer
+
+    def warm_up(self) -> None:
+        """Runs every engine at its maximum and at common shapes, so that serving allocates nothing."""
+
+    def close(self) -> None:
+        """Frees the engines."""
