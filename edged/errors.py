@@ -29,8 +29,9 @@ the same class, so an application catches `Busy` whichever side of the socket it
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from difflib import get_close_matches
-from typing import ClassVar, Iterable
+from typing import ClassVar
 
 
 class EdgedError(Exception):

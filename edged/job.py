@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import enum
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import Callable, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray

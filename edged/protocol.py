@@ -34,9 +34,7 @@ Reply = Literal["ack", "final", "events"]
 # -- requests -----------------------------------------------------------------------------------
 
 
-class Request(
-    msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="op"
-):
+class Request(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="op"):
     """Fields of every request. `id` is the client's own and comes back in every answer."""
 
     v: Literal[1] = 1
@@ -116,7 +114,7 @@ OPERATIONS: dict[str, type[Request]] = {
 # -- events -------------------------------------------------------------------------------------
 
 
-class Event(msgspec.Struct, kw_only=True, frozen=True, tag_field="event", omit_defaults=True):
+class Event(msgspec.Struct, kw_only=True, frozen=True, tag_field="event"):
     """Fields of every answer and event. `job` is the daemon's own number of the job."""
 
     v: int = VERSION

@@ -6,8 +6,9 @@ nothing between the two but its bundle. One package per model family implements 
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Iterator, Protocol, Sequence
+from typing import Protocol
 
 from edged.job import Params, Samples, Utterance
 
