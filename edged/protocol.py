@@ -8,7 +8,7 @@ Neighbours: `server` and `client` call it; it imports only errors and job.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal, Union
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta
@@ -42,7 +42,7 @@ class Request(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=T
     client: Name = ""
 
 
-class Speech(Request):
+class Speech(Request, kw_only=True, frozen=True):
     """Fields of both speech operations."""
 
     text: str
@@ -56,11 +56,11 @@ class Speech(Request):
     reply: Reply = "final"
 
 
-class Speak(Speech, tag="speak"):
+class Speak(Speech, kw_only=True, frozen=True, tag="speak"):
     """Speak on the local loudspeaker. A vanished client's speech is finished by default."""
 
 
-class Synthesize(Speech, tag="synthesize"):
+class Synthesize(Speech, kw_only=True, frozen=True, tag="synthesize"):
     """Return the audio: whole, or in chunks as it is made (`stream`, with reply=events).
 
     sample_rate 0 is the voice's own. A vanished client's job is cancelled by default.
@@ -71,7 +71,7 @@ class Synthesize(Speech, tag="synthesize"):
     stream: bool = False
 
 
-class Cancel(Request, tag="cancel"):
+class Cancel(Request, kw_only=True, frozen=True, tag="cancel"):
     """Cancel by the daemon's job number, by the client's own id, or by scope.
 
     scope "mine": every job of this connection, and of this user's connections with the same `client`
@@ -83,23 +83,23 @@ class Cancel(Request, tag="cancel"):
     scope: Literal["job", "mine", "all"] = "job"
 
 
-class Status(Request, tag="status"):
+class Status(Request, kw_only=True, frozen=True, tag="status"):
     """Is the daemon well, what is it doing."""
 
 
-class Voices(Request, tag="voices"):
+class Voices(Request, kw_only=True, frozen=True, tag="voices"):
     """Which voices can be used."""
 
 
-class Stats(Request, tag="stats"):
+class Stats(Request, kw_only=True, frozen=True, tag="stats"):
     """Counters and latency percentiles since start."""
 
 
-class Ping(Request, tag="ping"):
+class Ping(Request, kw_only=True, frozen=True, tag="ping"):
     """Answered at once by the socket thread."""
 
 
-AnyRequest = Union[Speak, Synthesize, Cancel, Status, Voices, Stats, Ping]
+AnyRequest = Speak | Synthesize | Cancel | Status | Voices | Stats | Ping
 OPERATIONS: dict[str, type[Request]] = {
     "speak": Speak,
     "synthesize": Synthesize,
@@ -122,7 +122,7 @@ class Event(msgspec.Struct, kw_only=True, frozen=True, tag_field="event"):
     job: str = ""
 
 
-class Accepted(Event, tag="accepted"):
+class Accepted(Event, kw_only=True, frozen=True, tag="accepted"):
     """The job was admitted; `position` jobs are ahead of it. Sent as the answer for reply=ack.
 
     skipped: characters of the text that have no sound (emoji, symbols), which were left out.
@@ -132,13 +132,13 @@ class Accepted(Event, tag="accepted"):
     skipped: int = 0
 
 
-class Started(Event, tag="started"):
+class Started(Event, kw_only=True, frozen=True, tag="started"):
     """Synthesis of the job began."""
 
     voice: str
 
 
-class Audio(Event, tag="audio"):
+class Audio(Event, kw_only=True, frozen=True, tag="audio"):
     """One piece of audio; the encoded bytes are the next frame.
 
     samples: samples in this piece at `sample_rate` (mono). last: no more audio follows.
@@ -151,7 +151,7 @@ class Audio(Event, tag="audio"):
     last: bool = False
 
 
-class Done(Event, tag="done"):
+class Done(Event, kw_only=True, frozen=True, tag="done"):
     """The job ended well. For reply=final of `synthesize` the whole audio is the next frame.
 
     rtf: synthesis seconds per second of audio. first_audio_ms: from receipt to the first audio
@@ -167,11 +167,11 @@ class Done(Event, tag="done"):
     warnings: list[str] = []
 
 
-class Cancelled(Event, tag="cancelled"):
+class Cancelled(Event, kw_only=True, frozen=True, tag="cancelled"):
     """The job was cancelled."""
 
 
-class Failed(Event, tag="failed"):
+class Failed(Event, kw_only=True, frozen=True, tag="failed"):
     """The job or request failed. `retryable`: the same request may succeed later."""
 
     code: str
@@ -180,7 +180,7 @@ class Failed(Event, tag="failed"):
     hint: str = ""
 
 
-class CancelReply(Event, tag="cancel_reply"):
+class CancelReply(Event, kw_only=True, frozen=True, tag="cancel_reply"):
     """Answer to `cancel`: the job numbers that were cancelled by it."""
 
     jobs: list[str]
@@ -198,7 +198,7 @@ class JobInfo(msgspec.Struct, kw_only=True, frozen=True):
     age_s: float
 
 
-class StatusReply(Event, tag="status_reply"):
+class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
     """Answer to `status`. state is starting, ready, draining."""
 
     state: str
@@ -227,7 +227,7 @@ class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):
     default: bool
 
 
-class VoicesReply(Event, tag="voices_reply"):
+class VoicesReply(Event, kw_only=True, frozen=True, tag="voices_reply"):
     """Answer to `voices`."""
 
     voices: list[VoiceInfo]
@@ -243,7 +243,7 @@ class Percentiles(msgspec.Struct, kw_only=True, frozen=True):
     max: float
 
 
-class StatsReply(Event, tag="stats_reply"):
+class StatsReply(Event, kw_only=True, frozen=True, tag="stats_reply"):
     """Answer to `stats`: counters since start, percentiles over the last jobs.
 
     to_engine_ms: receipt to the first engine step, preparation of the text left out. from_engine_ms:
@@ -269,26 +269,26 @@ class StatsReply(Event, tag="stats_reply"):
     from_engine_ms: Percentiles
 
 
-class Pong(Event, tag="pong"):
+class Pong(Event, kw_only=True, frozen=True, tag="pong"):
     """Answer to `ping`."""
 
     version: str
     protocol: int = VERSION
 
 
-AnyEvent = Union[
-    Accepted,
-    Started,
-    Audio,
-    Done,
-    Cancelled,
-    Failed,
-    CancelReply,
-    StatusReply,
-    VoicesReply,
-    StatsReply,
-    Pong,
-]
+AnyEvent = (
+    Accepted
+    | Started
+    | Audio
+    | Done
+    | Cancelled
+    | Failed
+    | CancelReply
+    | StatusReply
+    | VoicesReply
+    | StatsReply
+    | Pong
+)
 TERMINAL = (Done, Cancelled, Failed)
 
 _encoder = msgspec.json.Encoder()

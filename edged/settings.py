@@ -22,7 +22,7 @@ class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tru
     """A named group of settings."""
 
 
-class Listen(Group):
+class Listen(Group, kw_only=True, frozen=True):
     """Where clients connect. An empty endpoint means the default path of this machine."""
 
     endpoint: str = ""
@@ -36,7 +36,7 @@ class Listen(Group):
     heartbeat_ms: Annotated[int, Meta(ge=50, le=60_000)] = 500
 
 
-class Limits(Group):
+class Limits(Group, kw_only=True, frozen=True):
     """Bounds on what clients may send and hold."""
 
     text_chars: Annotated[int, Meta(ge=1, le=1_000_000)] = 5_000
@@ -47,7 +47,7 @@ class Limits(Group):
     client_stall_s: Seconds = 30.0
 
 
-class Engine(Group):
+class Engine(Group, kw_only=True, frozen=True):
     """The inference engine. threads 0 means one per core, at most two."""
 
     backend: Literal["onnxruntime"] = "onnxruntime"
@@ -55,7 +55,7 @@ class Engine(Group):
     spinning: bool = False
 
 
-class Voices(Group):
+class Voices(Group, kw_only=True, frozen=True):
     """Which bundles are loaded at start."""
 
     bundles: list[Text] = msgspec.field(default_factory=lambda: ["hibari"])
@@ -63,7 +63,7 @@ class Voices(Group):
     default: str = ""
 
 
-class Audio(Group):
+class Audio(Group, kw_only=True, frozen=True):
     """The local loudspeaker. device "" is the system's default, otherwise a name or part of one."""
 
     enabled: bool = True
@@ -76,27 +76,27 @@ class Audio(Group):
     volume: Annotated[float, Meta(ge=0.0, le=4.0)] = 1.0
 
 
-class Stream(Group):
+class Stream(Group, kw_only=True, frozen=True):
     """How audio is cut into chunks on its way to a client."""
 
     chunk_ms: Annotated[int, Meta(ge=20, le=500)] = 250
 
 
-class Log(Group):
+class Log(Group, kw_only=True, frozen=True):
     """Logging. format auto: journald fields under systemd, plain text elsewhere."""
 
     level: Literal["debug", "info", "warning", "error"] = "info"
     format: Literal["auto", "text", "journal"] = "auto"
 
 
-class Service(Group):
+class Service(Group, kw_only=True, frozen=True):
     """The process itself."""
 
     drain_s: Seconds = 10.0
     warmup: bool = True
 
 
-class Settings(Group):
+class Settings(Group, kw_only=True, frozen=True):
     """All settings, as `edged serve` runs with them."""
 
     listen: Listen = Listen()
