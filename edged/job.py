@@ -96,6 +96,7 @@ class Timeline:
     text_s: float = 0.0  # time spent preparing that first utterance
     engine: float = 0.0  # first engine step began
     produced: float = 0.0  # first engine step ended
+    finished: float = 0.0  # last engine step ended
     first_audio: float = 0.0  # first audio handed to the socket or the loudspeaker
     ended: float = 0.0
     synthesis_s: float = 0.0  # engine time spent on this job

@@ -256,6 +256,7 @@ class StatsReply(Event, kw_only=True, frozen=True, tag="stats_reply"):
     cancelled: int
     failed: dict[str, int]
     rejected: dict[str, int]
+    lost_replies: int
     queued: int
     running: int
     audio_s: float

@@ -1,0 +1,114 @@
+"""Writes bundles: beside their place, to the disk, then renamed, so that a bundle is whole or absent.
+
+Used by the compiler, in the CLI's process. Neighbour: `bundle.py` reads what this writes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import msgspec
+
+from edged.bundle import MANIFEST, Manifest, sha256
+from edged.errors import BundleError
+
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+
+def describe(root: Path, file: str) -> tuple[str, int]:
+    """(sha256, bytes) of a file of the bundle being built."""
+    path = root / file
+    return sha256(path), path.stat().st_size
+
+
+def write_manifest(root: Path, manifest: Manifest) -> None:
+    """Pretty, stable JSON: people diff manifests."""
+    raw = msgspec.json.encode(manifest)
+    (root / MANIFEST).write_bytes(msgspec.json.format(raw, indent=2) + b"\n")
+
+
+@contextlib.contextmanager
+def building(out: Path) -> Iterator[Path]:
+    """A folder to build in; it becomes `out` when the block ends well, and vanishes when it does not.
+
+    A bundle that is there already is exchanged in one step, and a running daemon keeps the files it has
+    open. What a killed build left behind is removed by the next build of the same bundle.
+    """
+    out = out.absolute()
+    try:
+        out.parent.mkdir(parents=True, exist_ok=True)
+        _sweep(out)
+        work = out.with_name(f".{out.name}.{os.getpid()}.building")
+        shutil.rmtree(work, ignore_errors=True)
+        work.mkdir()
+    except OSError as error:
+        raise BundleError(
+            f"{error.filename or out}: {error.strerror}", "choose a directory you may write"
+        ) from error
+    try:
+        yield work
+        for folder, _, files in os.walk(work):
+            for file in files:
+                _sync(Path(folder) / file)
+            _sync(Path(folder))
+        _install(work, out)
+        _sync(out.parent)
+    except OSError as error:
+        raise BundleError(
+            f"{error.filename or out}: {error.strerror}", "check the free space of the disk"
+        ) from error
+    finally:
+        shutil.rmtree(work, ignore_errors=True)
+
+
+def _sync(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _install(work: Path, out: Path) -> None:
+    """Moves `work` to `out`; afterwards `work` is the old bundle, or nothing."""
+    if not out.exists():
+        work.rename(out)
+        return
+    if (out / MANIFEST).is_file() or not any(out.iterdir()):
+        if _exchange(work, out):
+            return
+        old = out.with_name(f".{out.name}.{os.getpid()}.old")  # a file system without exchange
+        out.rename(old)
+        work.rename(out)
+        shutil.rmtree(old, ignore_errors=True)
+        return
+    raise BundleError(f"{out}: exists and is not a bundle", "choose another name or remove it")
+
+
+def _exchange(first: Path, second: Path) -> bool:
+    """Swaps two folders in one step (renameat2, Linux >= 3.15); False where that is impossible."""
+    try:
+        rename = ctypes.CDLL(None, use_errno=True).renameat2
+    except (AttributeError, OSError):
+        return False
+    return bool(rename(_AT_FDCWD, os.fsencode(first), _AT_FDCWD, os.fsencode(second), _RENAME_EXCHANGE) == 0)
+
+
+def _sweep(out: Path) -> None:
+    """Removes what killed builds of this bundle left; a build that is still alive keeps its folder.
+
+    A build killed between the two renames of `_install` left the only bundle aside: it is put back.
+    """
+    for path in out.parent.glob(f".{out.name}.*"):
+        owner, _, kind = path.name.removeprefix(f".{out.name}.").partition(".")
+        if kind in ("building", "old") and owner.isdigit() and not Path(f"/proc/{owner}").exists():
+            if kind == "old" and not out.exists():
+                path.rename(out)
+            else:
+                shutil.rmtree(path, ignore_errors=True)

@@ -1,0 +1,135 @@
+"""The information desk: answers `status`, `voices` and `stats` from what the other parts show.
+
+Server thread only; it reads plain attributes of the others and changes nothing.
+"""
+
+from __future__ import annotations
+
+import os
+from time import monotonic
+from typing import Protocol
+
+import psutil
+
+from edged import __version__, protocol
+from edged.admission import Admission
+from edged.errors import EdgedError
+from edged.job import JobState
+
+
+class Speaker(Protocol):
+    """What the desk tells about the loudspeaker."""
+
+    device: str
+    error: EdgedError | None
+    underruns: int
+
+
+class Memory(Protocol):
+    """What the desk tells about the preallocated buffers."""
+
+    @property
+    def nbytes(self) -> int: ...
+
+
+class Addresses(Protocol):
+    """Where the daemon listens."""
+
+    endpoint: str
+    events: str
+
+
+class Desk:
+    """state: starting, ready or draining; set by the service."""
+
+    def __init__(self, admission: Admission, speaker: Speaker, memory: Memory, addresses: Addresses) -> None:
+        self.state = "starting"
+        self._admission = admission
+        self._speaker = speaker
+        self._memory = memory
+        self._addresses = addresses
+
+    def status(self, id: str) -> protocol.StatusReply:
+        now = monotonic()
+        error = self._speaker.error
+        return protocol.StatusReply(
+            id=id,
+            state=self.state,
+            version=__version__,
+            pid=os.getpid(),
+            uptime_s=round(now - self._admission.stats.started, 3),
+            rss_mb=round(rss_mb(), 1),
+            jobs=[
+                protocol.JobInfo(
+                    job=t.job.id,
+                    client=t.app,
+                    kind=t.job.kind,
+                    state=t.job.state.value,
+                    voice=t.job.voice,
+                    priority=t.job.priority.name.lower(),
+                    age_s=round(now - t.job.timeline.received, 3),
+                )
+                for t in self._admission.tickets.values()
+            ],
+            audio_device=self._speaker.device,
+            audio_error="" if error is None else str(error),
+            endpoint=self._addresses.endpoint,
+            events=self._addresses.events,
+            buffers_mb=round(self._memory.nbytes / 1e6, 1),
+        )
+
+    def voices(self, id: str) -> protocol.VoicesReply:
+        default = self._admission.default_voice
+        return protocol.VoicesReply(
+            id=id,
+            voices=[
+                protocol.VoiceInfo(
+                    name=c.name,
+                    family=c.family,
+                    languages=list(c.languages),
+                    sample_rate=c.sample_rate,
+                    description=c.description,
+                    licence=c.licence,
+                    bundle=c.bundle,
+                    default=c.name == default,
+                )
+                for c in self._admission.voices.values()
+            ],
+        )
+
+    def stats(self, id: str) -> protocol.StatsReply:
+        stats = self._admission.stats
+        states = [t.job.state for t in self._admission.tickets.values()]
+        return protocol.StatsReply(
+            id=id,
+            uptime_s=round(monotonic() - stats.started, 3),
+            accepted=stats.accepted,
+            done=stats.done,
+            cancelled=stats.cancelled,
+            failed=dict(stats.failed),
+            rejected=dict(stats.rejected),
+            lost_replies=stats.lost_replies,
+            queued=states.count(JobState.QUEUED),
+            running=states.count(JobState.RUNNING),
+            audio_s=round(stats.audio_s, 3),
+            synthesis_s=round(stats.synthesis_s, 4),
+            underruns=self._speaker.underruns,
+            rss_mb=round(rss_mb(), 1),
+            first_audio_ms=stats.first_audio_ms.percentiles(),
+            rtf=stats.rtf.percentiles(),
+            text_ms=stats.text_ms.percentiles(),
+            to_engine_ms=stats.to_engine_ms.percentiles(),
+            from_engine_ms=stats.from_engine_ms.percentiles(),
+        )
+
+
+def rss_mb() -> float:
+    """Resident memory of this process in MB."""
+    return float(psutil.Process().memory_info().rss) / 1e6
+
+
+def since_process_start() -> float:
+    """Seconds since the kernel started this process (to 10 ms, the clock tick of /proc)."""
+    import time
+
+    return time.time() - psutil.Process().create_time()

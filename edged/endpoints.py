@@ -1,0 +1,155 @@
+"""Binding: the sockets of the daemon, their lock, permissions and keys.
+
+Made on the main thread before the socket thread starts, used and closed by the socket thread. A lock
+file beside the socket keeps a second daemon from stealing it: libzmq would bind over a live socket.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import shutil
+from pathlib import Path
+
+import zmq
+import zmq.auth
+from zmq.auth.thread import ThreadAuthenticator
+
+from edged.errors import AlreadyRunning, ConfigError
+from edged.paths import events_endpoint
+from edged.settings import Listen, Limits
+
+ZAP_DOMAIN = "edged"
+SEND_HIGH_WATER = 64  # messages libzmq holds for one peer before the backlog takes over
+LONGEST_PATH = 107  # bytes of a unix socket path
+
+
+class Endpoints:
+    """The bound ROUTER and PUB sockets. Raises `AlreadyRunning` or `ConfigError`."""
+
+    def __init__(self, listen: Listen, limits: Limits, endpoint: str) -> None:
+        self.endpoint = endpoint
+        self.events = listen.events or events_endpoint(endpoint)
+        self._paths = [p for p in map(_ipc_path, (self.endpoint, self.events)) if p is not None]
+        self._lock = self._take_lock()
+        self._context = zmq.Context()
+        self._authenticator: ThreadAuthenticator | None = None
+        try:
+            self.router = self._context.socket(zmq.ROUTER)
+            self.pub = self._context.socket(zmq.PUB)
+            self._configure(listen, limits)
+            if listen.tcp:
+                self._bind_tcp(listen)
+            self._bind(self.router, self.endpoint)
+            self._bind(self.pub, self.events)
+            self._set_permissions(listen)
+        except BaseException:
+            self.close()
+            raise
+
+    def close(self) -> None:
+        """Closes the sockets and removes their files."""
+        if self._authenticator is not None:
+            self._authenticator.stop()
+        # Half a second lets the last replies leave; a peer that is gone must not hold the exit.
+        self._context.destroy(linger=500)
+        for path in self._paths:
+            path.unlink(missing_ok=True)
+        os.close(self._lock)
+
+    # -- steps of binding -----------------------------------------------------------------------
+
+    def _take_lock(self) -> int:
+        for path in self._paths:
+            if len(os.fsencode(path)) > LONGEST_PATH:
+                raise ConfigError(
+                    f"the socket path {path} is longer than {LONGEST_PATH} bytes",
+                    "choose a shorter listen.endpoint",
+                )
+            try:
+                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+            except OSError as exc:
+                raise ConfigError(
+                    f"the socket's directory {path.parent} cannot be made: {exc.strerror}",
+                    "set listen.endpoint, or --endpoint",
+                ) from None
+        where = Path(f"{self._paths[0]}.lock") if self._paths else Path(os.devnull)
+        try:
+            lock = os.open(where, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+        except OSError as exc:
+            raise ConfigError(
+                f"the lock file {where} cannot be opened: {exc.strerror}",
+                "run the daemon as the owner of that directory, or choose another --endpoint",
+            ) from None
+        if self._paths:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                raise AlreadyRunning(f"another daemon serves {self.endpoint}") from None
+        return lock
+
+    def _configure(self, listen: Listen, limits: Limits) -> None:
+        router = self.router
+        router.router_mandatory = 1  # a reply to a vanished peer is an error instead of a silent loss
+        router.sndhwm = SEND_HIGH_WATER
+        router.heartbeat_ivl = listen.heartbeat_ms
+        router.heartbeat_timeout = listen.heartbeat_ms * 2
+        # Beyond this libzmq drops the connection; up to this the client gets a typed error.
+        router.maxmsgsize = max(16 * 1024 * 1024, limits.frame_kb * 4096)
+
+    def _bind_tcp(self, listen: Listen) -> None:
+        """TCP is served with CURVE only; the options go back to plain for the local sockets."""
+        try:
+            public, secret = zmq.auth.load_certificate(listen.curve_secret)
+        except (OSError, ValueError) as exc:
+            raise ConfigError(
+                f"listen.curve_secret {listen.curve_secret} cannot be read: {exc}",
+                "make a key pair with: edged keys make DIR NAME",
+            ) from None
+        if not Path(listen.curve_clients).is_dir():
+            raise ConfigError(
+                f"listen.curve_clients {listen.curve_clients} is not a directory",
+                "it holds one public key file (*.key) for each client that may connect",
+            )
+        self._authenticator = ThreadAuthenticator(self._context)
+        self._authenticator.start()
+        self._authenticator.configure_curve(domain=ZAP_DOMAIN, location=listen.curve_clients)
+        for socket, address in ((self.router, listen.tcp), (self.pub, listen.tcp_events)):
+            if not address:
+                continue
+            socket.zap_domain = ZAP_DOMAIN.encode()
+            socket.curve_publickey = public
+            socket.curve_secretkey = secret
+            socket.curve_server = True
+            self._bind(socket, address)
+            socket.curve_server = False
+            socket.zap_domain = b""
+
+    def _bind(self, socket: zmq.Socket[bytes], address: str) -> None:
+        path = _ipc_path(address)
+        if path is not None:
+            path.unlink(missing_ok=True)  # left by a daemon that was killed: we hold the lock
+        try:
+            socket.bind(address)
+        except zmq.ZMQError as exc:
+            raise ConfigError(
+                f"cannot listen on {address}: {exc.strerror}", "choose another endpoint"
+            ) from None
+
+    def _set_permissions(self, listen: Listen) -> None:
+        """libzmq makes the file with 0777 & ~umask; a client without write access fails silently."""
+        for path in self._paths:
+            try:
+                if listen.group:
+                    shutil.chown(path, group=listen.group)
+                os.chmod(path, int(listen.mode, 8))
+            except (OSError, LookupError) as exc:
+                raise ConfigError(
+                    f"the socket {path} cannot be given group {listen.group!r} and mode {listen.mode}: {exc}",
+                    "check listen.group and listen.mode",
+                ) from None
+
+
+def _ipc_path(address: str) -> Path | None:
+    return Path(address.removeprefix("ipc://")) if address.startswith("ipc://") else None

@@ -1,0 +1,105 @@
+"""The arena: every input and output buffer of every engine, allocated once at its maximum shape.
+
+No thread of its own: filled by the loading thread before READY, then only read. `sealed` afterwards,
+so that a mistake shows up as an error and not as memory that grows while serving. Neighbours: `ort.py`
+binds the addresses to a session, voices write and read through the views, the service logs `plan()`.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edged.engine.api import Shape, TensorSpec
+from edged.errors import EngineError, ShapeExceeded
+
+ALIGNMENT = 64  # bytes: a cache line, and the width of the widest vector registers
+
+
+@dataclass(frozen=True, slots=True)
+class PlanRow:
+    """One line of the memory plan."""
+
+    name: str
+    shape: Shape
+    dtype: str
+    megabytes: float  # 10**6 bytes
+
+
+class Buffer:
+    """The memory of one tensor. Every view of it starts at the same address."""
+
+    __slots__ = ("_flat", "_items", "address", "nbytes", "spec")
+
+    def __init__(self, spec: TensorSpec) -> None:
+        self.spec = spec
+        self.nbytes = spec.nbytes
+        raw = np.empty(self.nbytes + ALIGNMENT, np.uint8)
+        skip = -raw.ctypes.data % ALIGNMENT
+        memory = raw[skip : skip + self.nbytes]
+        memory.fill(0)  # a write, not a read: makes every page resident before READY
+        self._flat: NDArray[Any] = memory.view(np.dtype(spec.dtype))
+        self._items = int(self._flat.size)
+        self.address = int(memory.ctypes.data)
+
+    def view(self, shape: Shape) -> NDArray[Any]:
+        """An array of this shape over the start of the memory; nothing is copied or allocated."""
+        maximum = self.spec.shape
+        items = math.prod(shape)
+        if len(shape) != len(maximum) or items > self._items or any(n < 1 for n in shape):
+            raise ShapeExceeded(f"{self.spec.name}: shape {list(shape)} does not fit {list(maximum)}")
+        if any(n > m for n, m in zip(shape, maximum, strict=True)):
+            raise ShapeExceeded(f"{self.spec.name}: shape {list(shape)} does not fit {list(maximum)}")
+        return self._flat[:items].reshape(shape)
+
+
+class Arena:
+    """All buffers of a process by name."""
+
+    def __init__(self) -> None:
+        self._buffers: dict[str, Buffer] = {}
+        self._sealed = False
+
+    def allocate(self, spec: TensorSpec, owner: str = "") -> Buffer:
+        """A new buffer of the maximum shape. `owner` (voice or engine) prefixes its name in the plan."""
+        name = f"{owner}.{spec.name}" if owner else spec.name
+        if self._sealed:
+            raise EngineError(f"buffer {name!r} was asked for after the start: the arena is sealed")
+        if name in self._buffers:
+            raise EngineError(f"buffer {name!r} exists already")
+        if not spec.shape or any(n < 1 for n in spec.shape):
+            raise EngineError(f"buffer {name!r} has the empty shape {list(spec.shape)}")
+        try:
+            buffer = Buffer(spec)
+        except MemoryError as error:
+            raise EngineError(
+                f"no memory for buffer {name!r} ({spec.nbytes / 1e6:.1f} MB)",
+                "free memory on this machine, or use a voice with smaller limits",
+            ) from error
+        self._buffers[name] = buffer
+        return buffer
+
+    def array(self, name: str, shape: Shape, dtype: str = "float32", owner: str = "") -> NDArray[Any]:
+        """A work array of a voice, counted in the plan like the tensors of engines."""
+        return self.allocate(TensorSpec(name, dtype, shape), owner).view(shape)
+
+    def free(self, owner: str) -> None:
+        """Forgets the buffers of one owner; the memory goes when the last view does."""
+        self._buffers = {k: b for k, b in self._buffers.items() if not k.startswith(f"{owner}.")}
+
+    def seal(self) -> None:
+        """Refuses every later allocation."""
+        self._sealed = True
+
+    @property
+    def nbytes(self) -> int:
+        return sum(buffer.nbytes for buffer in self._buffers.values())
+
+    def plan(self) -> list[PlanRow]:
+        """What was allocated, the largest first."""
+        rows = [PlanRow(k, b.spec.shape, b.spec.dtype, b.nbytes / 1e6) for k, b in self._buffers.items()]
+        return sorted(rows, key=lambda row: (-row.megabytes, row.name))

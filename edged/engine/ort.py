@@ -1,0 +1,142 @@
+"""ONNX Runtime behind the engine interface: the only module that imports `onnxruntime`.
+
+Used by the engine thread (and by the text thread for a frontend's own small engines); one engine
+belongs to one thread. Inputs and outputs are bound by address to arena buffers, so a run copies and
+allocates nothing of ours. Neighbours: `select.py` creates it, `buffers.py` gives it memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime as ort
+from numpy.typing import NDArray
+
+from edged.engine.api import Shape, TensorSpec
+from edged.engine.buffers import Arena, Buffer
+from edged.errors import EngineError, ShapeExceeded
+
+_TYPES = {
+    "float": "float32",
+    "double": "float64",
+    "float16": "float16",
+    "int8": "int8",
+    "uint8": "uint8",
+    "int16": "int16",
+    "int32": "int32",
+    "int64": "int64",
+    "bool": "bool",
+}
+
+
+@contextmanager
+def native_errors(what: str) -> Iterator[None]:
+    """Turns whatever the native library raises into an `EngineError`; the one place that does."""
+    try:
+        yield
+    except EngineError:
+        raise
+    except MemoryError as error:
+        raise EngineError(f"{what}: out of memory", "free memory on this machine") from error
+    except Exception as error:  # onnxruntime's exceptions share no base class of their own
+        first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
+        raise EngineError(f"{what}: {first_line[:300]}") from error
+
+
+def options(threads: int, spinning: bool) -> ort.SessionOptions:
+    """Session options for a long-lived service on a small machine."""
+    chosen = ort.SessionOptions()
+    chosen.intra_op_num_threads = threads
+    chosen.inter_op_num_threads = 1
+    chosen.execution_mode = ort.ExecutionMode.ORT_SEQUENTIAL
+    # A memory pattern is kept for every input shape ever seen; sentences vary without end.
+    chosen.enable_mem_pattern = False
+    chosen.log_severity_level = 3  # errors only
+    # Spinning burns a whole core between sentences to save some 10 us a kernel.
+    chosen.add_session_config_entry("session.intra_op.allow_spinning", "1" if spinning else "0")
+    return chosen
+
+
+# Doubling (the default) rounds every growth of the workspace up to a power of two: on a 1 GB box that
+# is tens of MB never used. The exact sizes are known after one run at the maximum shapes.
+_CPU = ("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})
+
+
+class OrtEngine:
+    """One ONNX network on the CPU with all of its tensors in the arena."""
+
+    def __init__(
+        self,
+        path: Path,
+        inputs: Sequence[TensorSpec],
+        outputs: Sequence[TensorSpec],
+        arena: Arena,
+        *,
+        name: str,
+        threads: int = 1,
+        spinning: bool = False,
+    ) -> None:
+        self.name = name
+        self.inputs = {spec.name: spec for spec in inputs}
+        self.outputs = {spec.name: spec for spec in outputs}
+        if not path.is_file():
+            raise EngineError(f"{path}: no such file", "copy the bundle again or rebuild it")
+        with native_errors(f"cannot load {path}"):
+            self._session: Any = ort.InferenceSession(str(path), options(threads, spinning), providers=[_CPU])
+            self._binding: Any = self._session.io_binding()
+        self._check(path)
+        self._buffers: dict[str, Buffer] = {}
+        for spec in (*inputs, *outputs):
+            self._buffers[spec.name] = arena.allocate(spec, name)
+        self._dtypes = {spec.name: np.dtype(spec.dtype).type for spec in (*inputs, *outputs)}
+        self._views: dict[str, NDArray[Any]] = {}
+        for spec in (*inputs, *outputs):
+            self.bind(spec.name, spec.shape)
+
+    def _check(self, path: Path) -> None:
+        """The file's tensors must be the declared ones: a wrong address would corrupt memory."""
+        pairs = ((self._session.get_inputs(), self.inputs), (self._session.get_outputs(), self.outputs))
+        for found, declared in pairs:
+            names = [node.name for node in found]
+            if sorted(names) != sorted(declared):
+                raise EngineError(f"{path}: has tensors {names}, its manifest says {sorted(declared)}")
+            for node in found:
+                spec = declared[node.name]
+                element = _TYPES.get(node.type.removeprefix("tensor(").removesuffix(")"), node.type)
+                fixed = len(node.shape) == len(spec.shape) and all(
+                    not isinstance(dim, int) or dim >= most
+                    for dim, most in zip(node.shape, spec.shape, strict=True)
+                )
+                if element != spec.dtype or not fixed:
+                    raise EngineError(
+                        f"{path}: tensor {node.name!r} is {element}{node.shape}, "
+                        f"its manifest says {spec.dtype}{list(spec.shape)}"
+                    )
+
+    def bind(self, name: str, shape: Shape) -> NDArray[Any]:
+        view = self._views.get(name)
+        if view is not None and view.shape == shape:
+            return view
+        buffer = self._buffers.get(name)
+        if buffer is None:
+            raise ShapeExceeded(f"{self.name}: no tensor {name!r}", "this is a fault in the voice")
+        view = buffer.view(shape)
+        bind = self._binding.bind_input if name in self.inputs else self._binding.bind_output
+        with native_errors(f"{self.name}: cannot bind {name!r}"):
+            bind(name, "cpu", 0, self._dtypes[name], shape, buffer.address)
+        self._views[name] = view
+        return view
+
+    def run(self) -> None:
+        with native_errors(f"{self.name}: run failed"):
+            self._session.run_with_iobinding(self._binding)
+
+    def close(self) -> None:
+        self._views.clear()
+        self._buffers.clear()
+        self._binding = None
+        self._session = None

@@ -1,0 +1,323 @@
+"""The socket thread: the only owner of the ROUTER and PUB sockets.
+
+Thread `edged-server`. Requests come in as frames, are decoded by `protocol` and answered by the `Desk`;
+events of jobs come from other threads through `post`, which wakes the loop with an eventfd. Sends never
+block: what a slow peer does not take waits in its own bounded backlog. Knows nothing of voices, engines
+or sound; the service composes it with them.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from time import monotonic
+from typing import Any
+
+import zmq
+
+from edged import __version__, protocol
+from edged.admission import Admission, Peer, Ticket
+from edged.desk import Desk
+from edged.endpoints import Endpoints
+from edged.errors import BadFrames, ClientTooSlow, EdgedError, FrameTooLarge, InternalError
+from edged.job import Job
+from edged.log import event as log_event
+from edged.monitor import Connections
+from edged.settings import Limits
+from edged.stats import first_audio_ms, rtf
+from edged.threads import name_thread
+
+log = logging.getLogger("edged.server")
+READ_BATCH = 64  # requests read before events are sent again
+RETRY_MS = 10  # how often a backlog is tried again
+BACKLOG = 1_024  # messages kept for a peer that does not read
+
+
+@dataclass(slots=True)
+class _Backlog:
+    """Messages a peer did not take yet. since: when the oldest was refused."""
+
+    since: float
+    messages: deque[tuple[list[bytes], Callable[[], None] | None]] = field(default_factory=deque)
+
+
+class Server:
+    """Runs the protocol on bound sockets until `stop`."""
+
+    def __init__(
+        self,
+        endpoints: Endpoints,
+        admission: Admission,
+        desk: Desk,
+        limits: Limits,
+        on_crash: Callable[[BaseException], None],
+    ) -> None:
+        self._on_crash = on_crash
+        self._endpoints = endpoints
+        self._admission = admission
+        self._desk = desk
+        self._limits = limits
+        self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._outbox: deque[tuple[Job, protocol.Event | None, bytes | None]] = deque()
+        self._backlogs: dict[bytes, _Backlog] = {}
+        self._delimited: set[bytes] = set()  # peers that send an empty delimiter frame
+        self._connections = Connections(endpoints.router)
+        self._stopping = False
+        self._thread = threading.Thread(target=self._main, name="edged-server", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def post(self, job: Job, event: protocol.Event | None, payload: bytes | None = None) -> None:
+        """Any thread: an event of a job, in order; None means that the job has ended."""
+        self._outbox.append((job, event, payload))
+        os.eventfd_write(self._wake_fd, 1)
+
+    def stop(self, timeout_s: float) -> None:
+        """Sends what is due and ends the thread; the sockets are closed by their owner, the service."""
+        self._stopping = True
+        os.eventfd_write(self._wake_fd, 1)
+        self._thread.join(timeout_s)
+
+    # -- the loop -------------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        name_thread("edged-server")
+        try:
+            self._serve()
+        except BaseException as exc:
+            log.critical("the socket thread died", exc_info=True)
+            self._on_crash(exc)
+        finally:
+            self._connections.close()
+
+    def _serve(self) -> None:
+        poller = zmq.Poller()
+        poller.register(self._endpoints.router, zmq.POLLIN)
+        poller.register(self._connections.socket, zmq.POLLIN)
+        poller.register(self._wake_fd, zmq.POLLIN)
+        while not self._stopping:
+            poller.poll(RETRY_MS if self._backlogs else None)
+            self._turn()
+        self._turn()  # what was posted before the stop is still sent
+
+    def _turn(self) -> None:
+        """One round: the departed, the outgoing, the incoming."""
+        for identity in self._connections.departed():
+            self._forget(identity)
+        try:
+            os.eventfd_read(self._wake_fd)
+        except BlockingIOError:
+            pass
+        while self._outbox:
+            self._deliver(*self._outbox.popleft())
+        for identity in list(self._backlogs):
+            self._flush(identity)
+        for _ in range(READ_BATCH):
+            try:
+                frames = self._endpoints.router.recv_multipart(zmq.NOBLOCK, copy=False)
+            except zmq.Again:
+                break
+            self._receive(frames)
+
+    # -- requests -------------------------------------------------------------------------------
+
+    def _receive(self, frames: list[Any]) -> None:
+        identity = frames[0].bytes
+        peer = self._connections.seen(identity, frames[-1])
+        body = frames[1:]
+        if len(body) > 1 and len(body[0]) == 0:
+            self._delimited.add(identity)
+            body = body[1:]
+        else:
+            self._delimited.discard(identity)
+        header = body[0].buffer if body else b""
+        try:
+            if len(body) != 1:
+                raise BadFrames(f"expected one header frame, got {len(body)} frames")
+            if len(header) > self._limits.frame_kb * 1024:
+                raise FrameTooLarge(
+                    f"the header frame has {len(header)} bytes, the limit is {self._limits.frame_kb} KiB"
+                )
+            request = protocol.decode_request(header)
+            self._answer(request, peer)
+        except EdgedError as error:
+            self._refuse(peer, header, error)
+        except Exception as exc:
+            log_event(log, logging.ERROR, "request could not be handled", fault=type(exc).__name__)
+            log.debug("traceback", exc_info=True)
+            self._refuse(peer, header, InternalError("the request could not be handled"))
+
+    def _refuse(self, peer: Peer, header: bytes | memoryview, error: EdgedError) -> None:
+        self._admission.stats.rejected[error.code] += 1
+        log_event(log, logging.INFO, "request refused", code=error.code, uid=peer.uid)
+        small = len(header) <= self._limits.frame_kb * 1024
+        self._send(peer.identity, protocol.failed(error, id=protocol.request_id(header) if small else ""))
+
+    def _answer(self, request: protocol.AnyRequest, peer: Peer) -> None:
+        if isinstance(request, protocol.Speech):
+            accepted = self._admission.admit(request, peer)
+            log_event(
+                log,
+                logging.INFO,
+                "job accepted",
+                job=accepted.job,
+                kind=request.__struct_config__.tag,
+                priority=request.priority,
+                characters=len(request.text),
+                position=accepted.position,
+            )
+            self._publish(accepted)
+            if request.reply != "final":
+                self._send(peer.identity, accepted)
+            return
+        reply: protocol.Event
+        if isinstance(request, protocol.Cancel):
+            reply = protocol.CancelReply(id=request.id, jobs=self._admission.cancel(request, peer))
+        elif isinstance(request, protocol.Status):
+            reply = self._desk.status(request.id)
+        elif isinstance(request, protocol.Voices):
+            reply = self._desk.voices(request.id)
+        elif isinstance(request, protocol.Stats):
+            reply = self._desk.stats(request.id)
+        else:
+            reply = protocol.Pong(id=request.id, version=__version__)
+        self._send(peer.identity, reply)
+
+    # -- events ---------------------------------------------------------------------------------
+
+    def _deliver(self, job: Job, event: protocol.Event | None, payload: bytes | None) -> None:
+        ticket = self._admission.tickets.get(job.id)
+        if ticket is None:
+            return
+        if event is None:
+            self._end(ticket)
+        elif isinstance(event, protocol.Audio):
+            self._audio(ticket, event, payload or b"")
+        else:
+            self._publish(event)
+            if ticket.reply == "events":
+                self._send(ticket.peer.identity, event)
+
+    def _audio(self, ticket: Ticket, event: protocol.Audio, payload: bytes) -> None:
+        if ticket.job.ended and not event.last:
+            return
+        if ticket.reply == "final":
+            ticket.audio = payload
+            return
+        sent = getattr(ticket.job.sink, "sent", None)
+        if event.seq == 0:
+            ticket.job.timeline.first_audio = monotonic()
+        self._send(
+            ticket.peer.identity,
+            event,
+            payload,
+            taken=None if sent is None else lambda: sent(event.samples),
+        )
+
+    def _end(self, ticket: Ticket) -> None:
+        job = ticket.job
+        if ticket.audio is not None:
+            job.timeline.first_audio = monotonic()
+        event = self._admission.ended(job)
+        self._publish(event)
+        level = logging.WARNING if job.error is not None else logging.INFO
+        log_event(
+            log,
+            level,
+            f"job {job.state.value}",
+            job=job.id,
+            code=job.error.code if job.error else None,
+            voice=job.voice,
+            audio_s=round(job.timeline.audio_s, 3),
+            rtf=round(rtf(job), 4),
+            first_audio_ms=round(first_audio_ms(job), 1),
+        )
+        if ticket.reply == "events":
+            self._send(ticket.peer.identity, event)
+        elif ticket.reply == "final":
+            self._send(
+                ticket.peer.identity, event, ticket.audio if isinstance(event, protocol.Done) else None
+            )
+
+    def _publish(self, event: protocol.Event) -> None:
+        """Lifecycle events go to every subscriber; one that reads too slowly misses some, as PUB does."""
+        topic = str(event.__struct_config__.tag).encode()
+        self._endpoints.pub.send_multipart([topic, protocol.encode(event)], zmq.NOBLOCK)
+
+    # -- sending --------------------------------------------------------------------------------
+
+    def _send(
+        self,
+        identity: bytes,
+        event: protocol.Event,
+        payload: bytes | None = None,
+        taken: Callable[[], None] | None = None,
+    ) -> None:
+        """Sends in order, or keeps the message for later. taken: called when the socket took it."""
+        frames = [identity, protocol.encode(event)]
+        if identity in self._delimited:
+            frames.insert(1, b"")
+        if payload is not None:
+            frames.append(payload)
+        backlog = self._backlogs.get(identity)
+        if backlog is None and self._try(frames, taken):
+            return
+        if backlog is None:
+            backlog = self._backlogs.setdefault(identity, _Backlog(monotonic()))
+        backlog.messages.append((frames, taken))
+        if len(backlog.messages) > BACKLOG:
+            log.warning("a client does not read its replies: %d of them are dropped", len(backlog.messages))
+            self._admission.stats.lost_replies += len(backlog.messages)
+            self._forget(identity)
+
+    def _try(self, frames: list[bytes], taken: Callable[[], None] | None) -> bool:
+        """True when the message needs no further care: taken by the socket, or its peer is gone."""
+        try:
+            self._endpoints.router.send_multipart(frames, zmq.NOBLOCK)
+        except zmq.Again:
+            return False
+        except zmq.ZMQError as exc:
+            if exc.errno != zmq.EHOSTUNREACH:
+                raise
+            self._forget(frames[0])
+            return True
+        if taken is not None:
+            taken()
+        return True
+
+    def _flush(self, identity: bytes) -> None:
+        backlog = self._backlogs[identity]
+        while backlog.messages:
+            if not self._try(*backlog.messages[0]):
+                if monotonic() - backlog.since > self._limits.client_stall_s:
+                    self._stalled(identity)
+                return
+            if not backlog.messages:  # the peer turned out to be gone
+                return
+            backlog.messages.popleft()
+            backlog.since = monotonic()
+        self._backlogs.pop(identity, None)
+
+    def _stalled(self, identity: bytes) -> None:
+        """A client took nothing for too long: its jobs fail, what waits for it is dropped."""
+        for ticket in list(self._admission.tickets.values()):
+            if ticket.peer.identity == identity and ticket.reply != "ack":
+                ticket.job.fail(
+                    ClientTooSlow(f"the client took no audio for {self._limits.client_stall_s:g} s")
+                )
+        backlog = self._backlogs.pop(identity)
+        self._admission.stats.lost_replies += len(backlog.messages)
+
+    def _forget(self, identity: bytes) -> None:
+        """A connection is gone: applies its jobs' policy and drops what waits for it."""
+        backlog = self._backlogs.pop(identity, None)
+        if backlog is not None:
+            backlog.messages.clear()
+        self._delimited.discard(identity)
+        self._connections.forget(identity)
+        self._admission.peer_gone(identity)

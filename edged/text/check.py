@@ -1,0 +1,106 @@
+"""The first look at a text: what can be spoken is kept, what has no sound is counted, the rest refused.
+
+A pure function, linear in the text, called on the thread that received it before a job is made, so that
+a client learns at once why nothing would be heard. Neighbours: the server above, frontends after it.
+Reading numbers, units and abbreviations is the frontends' work.
+"""
+
+from __future__ import annotations
+
+import unicodedata
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from edged.errors import EmptyText, UnspeakableText, UnsupportedText
+
+# The first word of a character's Unicode name says its script; that is all the standard library knows.
+_SCRIPTS: dict[str, tuple[str, ...]] = {
+    "en": ("LATIN",),
+    "zh": ("LATIN", "CJK", "BOPOMOFO"),
+}
+_LINE_BREAKS = frozenset("\n\x0b\x0c\x85\u2028\u2029")
+_SYMBOLS_WITH_SOUND = frozenset("+=<>~|±×÷≤≥≈≠−√∞°©®™℃℉№`^")
+_NAMED_AT_MOST = 5  # characters in the message of a refusal
+
+_KEEP, _SPACE, _DROP, _FOREIGN = range(4)
+
+
+@dataclass(frozen=True, slots=True)
+class Checked:
+    """A text ready for a frontend; `skipped` counts the characters left out of it."""
+
+    text: str
+    skipped: int
+
+
+def check(text: str, languages: Sequence[str]) -> Checked:
+    """Cleans a text for a voice of these languages (BCP 47 tags; "*" or an unknown one: any script).
+
+    Raises `EmptyText`, `UnspeakableText` or `UnsupportedText`.
+    """
+    scripts = _scripts(languages)
+    text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
+    seen: dict[str, tuple[int, str]] = {}  # a text has few different characters
+    kept: list[str] = []
+    foreign: list[str] = []
+    skipped = 0
+    for character in text:
+        verdict = seen.get(character)
+        if verdict is None:
+            verdict = seen[character] = _judge(character, scripts)
+            if verdict[0] == _FOREIGN:
+                foreign.append(character)
+        action, replacement = verdict
+        kept.append(replacement)
+        skipped += action in (_SPACE, _DROP)
+    if foreign:
+        named = " ".join(foreign[:_NAMED_AT_MOST])
+        raise UnsupportedText(f"the voice speaks {', '.join(languages)}, not: {named}")
+    if not any(map(str.isalnum, seen)):
+        visible = any(c.isprintable() and not c.isspace() for c in seen)
+        if visible:
+            raise UnspeakableText("the text has no letter and no digit")
+        raise EmptyText("the text is empty")
+    return Checked("".join(kept).strip(), skipped)
+
+
+def _scripts(languages: Sequence[str]) -> tuple[str, ...]:
+    """Allowed first words of character names; empty allows every script."""
+    allowed: list[str] = []
+    for language in languages:
+        known = _SCRIPTS.get(language.partition("-")[0].lower())
+        if known is None:
+            return ()
+        allowed += known
+    return tuple(allowed)
+
+
+def _judge(character: str, scripts: tuple[str, ...]) -> tuple[int, str]:
+    """What becomes of a character: (action, what stands in its place)."""
+    if " " <= character <= "~":
+        return _KEEP, character
+    if character in _LINE_BREAKS:
+        return _KEEP, "\n"
+    if character.isspace():
+        return _KEEP, " "
+    kind = unicodedata.category(character)
+    if kind[0] == "L":
+        return _letter(character, kind, scripts)
+    if kind in ("So", "Sm", "Sk"):
+        return (_KEEP, character) if character in _SYMBOLS_WITH_SOUND else (_SPACE, " ")
+    if kind in ("Cf", "Me") or "\ufe00" <= character <= "\ufe0f":
+        return _DROP, ""  # invisible within a word: bidi marks, soft hyphens, emoji selectors
+    if kind[0] == "C":
+        return _SPACE, " "
+    return _KEEP, character
+
+
+def _letter(character: str, kind: str, scripts: tuple[str, ...]) -> tuple[int, str]:
+    if not scripts or unicodedata.name(character, "").startswith(scripts):
+        return _KEEP, character
+    plain = unicodedata.normalize("NFKC", character)  # full-width and mathematical letters
+    if plain != character and all(unicodedata.name(c, "").startswith(scripts) for c in plain if c.isalpha()):
+        return _KEEP, plain
+    if kind == "Lm":
+        return _DROP, ""  # modifier letters belong to no one script and have no sound of their own
+    return _FOREIGN, ""

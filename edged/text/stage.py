@@ -1,0 +1,118 @@
+"""The text thread: turns the text of admitted jobs into utterances, ahead of the engine.
+
+Thread `edged-text`. A job goes on to the worker as soon as its first utterance is ready; the rest are
+prepared while the engine speaks. Jobs take turns sentence by sentence, urgent ones first, so that a
+long text does not hold up a short message. Neighbours: admission submits, the worker receives.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from time import monotonic
+
+from edged.errors import EdgedError, InternalError
+from edged.job import Job, Utterance
+from edged.threads import name_thread
+from edged.voices.api import Frontend
+
+log = logging.getLogger("edged.text")
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """A job in preparation."""
+
+    job: Job
+    source: Iterator[Utterance]
+
+
+class TextStage:
+    """Owns the text thread and the frontends of all voices.
+
+    ready: receives a job when its first utterance is there; changed: called when another one is.
+    """
+
+    def __init__(
+        self,
+        frontends: Mapping[str, Frontend],
+        ready: Callable[[Job], None],
+        changed: Callable[[], None],
+        on_crash: Callable[[BaseException], None],
+    ) -> None:
+        self._on_crash = on_crash
+        self._frontends = frontends
+        self._ready = ready
+        self._changed = changed
+        self._incoming: deque[Job] = deque()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._main, name="edged-text", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Any thread. The number of jobs is bounded by admission."""
+        self._incoming.append(job)
+        self._wake.set()
+
+    def stop(self, timeout_s: float) -> None:
+        self._stopping = True
+        self._wake.set()
+        self._thread.join(timeout_s)
+
+    def _main(self) -> None:
+        name_thread("edged-text")
+        try:
+            self._serve()
+        except BaseException as exc:
+            log.critical("the text thread died: %s", type(exc).__name__)
+            self._on_crash(exc)
+
+    def _serve(self) -> None:
+        work: list[_Open] = []
+        while not self._stopping:
+            if not work:
+                self._wake.wait()
+            self._wake.clear()
+            while self._incoming:
+                job = self._incoming.popleft()
+                frontend = self._frontends[job.voice]
+                work.append(_Open(job, frontend.utterances(job.text, job.params)))
+            work = [w for w in work if not w.job.ended]
+            if not work:
+                continue
+            turn = min(work, key=lambda w: (w.job.priority, len(w.job.utterances)))
+            if not self._advance(turn):
+                work.remove(turn)
+
+    def _advance(self, turn: _Open) -> bool:
+        """Prepares one utterance of a job; False when it has no more."""
+        job = turn.job
+        begin = monotonic()
+        try:
+            utterance = next(turn.source, None)
+        except Exception as exc:
+            error = exc if isinstance(exc, EdgedError) else InternalError("the text could not be prepared")
+            # The traceback of a text frontend can quote the text: only its type is logged.
+            log.error("job %s: preparing the text failed: %s", job.id, type(exc).__name__)
+            log.debug("job %s: traceback", job.id, exc_info=True)
+            job.fail(error)
+            return False
+        now = monotonic()
+        first = not job.utterances
+        if utterance is None:
+            job.prepared_all = True
+        else:
+            job.utterances.append(utterance)
+        if first:
+            job.timeline.prepared = now
+            job.timeline.text_s = now - begin
+            self._ready(job)
+        else:
+            self._changed()
+        return utterance is not None

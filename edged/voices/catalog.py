@@ -1,0 +1,73 @@
+"""Which voices this daemon speaks with: finds, verifies, opens and warms up their bundles.
+
+Main thread, at start. Neighbours: the service calls it; it uses `bundle` for the files and
+`registry` for the families.
+"""
+
+from __future__ import annotations
+
+import logging
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+from edged.bundle import Bundle, find
+from edged.engine.buffers import Arena
+from edged.errors import BundleMissing, ConfigError, MissingExtra
+from edged.paths import bundle_directories
+from edged.settings import Settings
+from edged.voices.api import Voice
+from edged.voices.registry import open_bundle
+
+log = logging.getLogger("edged.voices")
+BUILT_IN = "hibari"
+
+
+def load_voices(settings: Settings, arena: Arena, status: Callable[[str], None]) -> dict[str, Voice]:
+    """Every voice of the configured bundles by name, warmed up. Raises `BundleError` or `ConfigError`."""
+    voices: dict[str, Voice] = {}
+    for name in settings.voices.bundles:
+        status(f"loading {name}")
+        bundle = Bundle.load(_locate(name, settings), backend=settings.engine.backend)
+        for voice in open_bundle(bundle, settings.engine, arena):
+            if voice.card.name in voices:
+                raise ConfigError(
+                    f"two bundles have a voice named {voice.card.name!r}", "load one of them: voices.bundles"
+                )
+            voices[voice.card.name] = voice
+    default = settings.voices.default
+    if default and default not in voices:
+        raise ConfigError(
+            f"voices.default {default!r} is in none of the loaded bundles",
+            f"the loaded voices are: {', '.join(voices)}",
+        )
+    for voice in voices.values():
+        status(f"warming up {voice.card.name}")
+        if settings.service.warmup:
+            voice.warm_up()
+    return voices
+
+
+def _locate(name: str, settings: Settings) -> Path:
+    """A bundle's folder by path or by name; the built-in one is built when it is wanted and absent."""
+    if "/" in name:
+        return Path(name).expanduser()
+    directories = bundle_directories(settings.voices.directory)
+    try:
+        return find(name, directories)
+    except BundleMissing:
+        if name != BUILT_IN:
+            raise
+    _build(name)
+    return find(name, directories)
+
+
+def _build(name: str) -> None:
+    """Builds the built-in bundle in a process of its own: the compiler stays out of the daemon."""
+    log.info("building the built-in voice bundle (once)")
+    command = [sys.executable, "-m", "edged", "bundle", "build", name]
+    result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
+    if result.returncode:
+        last = result.stderr.strip().splitlines()[-2:] or [f"exit code {result.returncode}"]
+        raise BundleMissing(f"the built-in voice could not be built: {' '.join(last)}")

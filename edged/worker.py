@@ -1,0 +1,191 @@
+"""The engine thread: schedule, run, deliver, in one loop.
+
+Thread `edged-engine`, the only one that touches the voices' synthesizers. Jobs come in through
+`submit`, in any state of preparation; audio goes out through each job's sink. Neighbours: the text
+stage submits and wakes it, sinks wake it when they have room again, the service asks whether it is `alive`.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections import deque
+from collections.abc import Callable, Mapping, Sequence
+from time import monotonic
+
+import numpy as np
+
+from edged.errors import EdgedError, InternalError, UnspeakableText
+from edged.job import AudioChunk, Job, Samples
+from edged.scheduler import Entry, Scheduler
+from edged.threads import name_thread
+from edged.voices.api import Piece, Voice
+
+log = logging.getLogger("edged.worker")
+# An engine that fails this often in a row is taken to be broken: the process ends and is restarted.
+MAX_CONSECUTIVE_FAULTS = 5
+
+
+class Worker:
+    """Owns the scheduler and the engine thread.
+
+    chunk_s: length of the chunks handed to sinks; they are copied out of the engine's buffers here, and
+    nowhere else. on_crash: called when the loop itself dies; the service then ends the process.
+    """
+
+    def __init__(
+        self, voices: Mapping[str, Voice], chunk_s: float, on_crash: Callable[[BaseException], None]
+    ) -> None:
+        self._voices = voices
+        self._chunk_s = chunk_s
+        self._on_crash = on_crash
+        self._scheduler = Scheduler({name: v.synthesizer.max_batch for name, v in voices.items()})
+        self._incoming: deque[Job] = deque()
+        self._wake = threading.Event()
+        self._stopping = False
+        self._faults = 0
+        self.busy_since = 0.0  # start of the engine call in progress, 0 when idle
+        self.steps = 0
+        longest = max(v.card.sample_rate for v in voices.values())
+        self._silence: Samples = np.zeros(int(longest * chunk_s), np.float32)
+        self._thread = threading.Thread(target=self._main, name="edged-engine", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def submit(self, job: Job) -> None:
+        """Any thread: the job has at least one utterance, or is known to have none."""
+        self._incoming.append(job)
+        self._wake.set()
+
+    def wake(self) -> None:
+        """Any thread: something the scheduler looks at has changed."""
+        self._wake.set()
+
+    def stop(self, timeout_s: float) -> bool:
+        """Ends the loop after the step in progress; False if the thread did not end in time."""
+        self._stopping = True
+        self._wake.set()
+        self._thread.join(timeout_s)
+        return not self._thread.is_alive()
+
+    def alive(self, within_s: float) -> bool:
+        """True unless one engine call has been running for longer than that."""
+        busy_since = self.busy_since
+        return busy_since == 0.0 or monotonic() - busy_since < within_s
+
+    # -- the loop -------------------------------------------------------------------------------
+
+    def _main(self) -> None:
+        name_thread("edged-engine")
+        try:
+            while not self._stopping:
+                self._loop()
+        except BaseException as exc:
+            log.critical("the engine thread died", exc_info=True)
+            self._on_crash(exc)
+
+    def _loop(self) -> None:
+        self._wake.clear()
+        while self._incoming:
+            self._scheduler.add(self._incoming.popleft())
+        self._scheduler.expire(monotonic())
+        self._sweep()
+        batch = self._scheduler.choose()
+        if batch:
+            self._step(batch)
+            return
+        deadline = self._scheduler.next_deadline()
+        self._wake.wait(None if deadline is None else max(0.0, deadline - monotonic()))
+
+    def _sweep(self) -> None:
+        """Frees what ended jobs hold, and completes jobs whose text turned out to have no more to say."""
+        for entry in self._scheduler.entries[:]:
+            if entry.exhausted:
+                self._complete(entry)
+            elif entry.job.ended:
+                self._close(entry)
+                self._scheduler.remove(entry)
+
+    def _step(self, batch: Sequence[Entry]) -> None:
+        synthesizer = self._voices[batch[0].job.voice].synthesizer
+        begin = self.busy_since = monotonic()
+        try:
+            for entry in batch:
+                self._open(entry, begin)
+            pieces = synthesizer.step([e.stream for e in batch])
+        except Exception as exc:
+            self._fault(batch, exc)
+            return
+        finally:
+            self.busy_since = 0.0
+        end = monotonic()
+        self._faults = 0
+        self.steps += 1
+        for entry, piece in zip(batch, pieces, strict=True):
+            line = entry.job.timeline
+            line.synthesis_s += (end - begin) / len(batch)
+            line.produced = line.produced or end
+            line.finished = end
+            self._deliver(entry, piece)
+
+    def _open(self, entry: Entry, now: float) -> None:
+        job = entry.job
+        if entry.stream is not None:
+            return
+        job.timeline.engine = job.timeline.engine or now
+        job.start()
+        utterance = job.utterances[job.cursor]
+        entry.stream = self._voices[job.voice].synthesizer.open(utterance, job.params)
+        job.cursor += 1
+        entry.served += 1
+
+    def _deliver(self, entry: Entry, piece: Piece) -> None:
+        job = entry.job
+        if piece.warning and piece.warning not in job.warnings:
+            job.warnings.append(piece.warning)
+        rate = self._voices[job.voice].card.sample_rate
+        pause = 0
+        if piece.last:
+            self._close(entry)
+            pause_s = job.utterances[job.cursor - 1].pause_s / job.params.speed
+            # A pause separates sentences; after the last one it would only delay the end.
+            pause = 0 if entry.exhausted else round(pause_s * rate)
+        self._write(job, piece.samples, rate)
+        while pause > 0:
+            self._write(job, self._silence[:pause], rate)
+            pause -= self._silence.size
+        if entry.exhausted:
+            self._complete(entry)
+
+    def _complete(self, entry: Entry) -> None:
+        """Hands the job over to its sink, which ends it when the last sample was delivered."""
+        self._scheduler.remove(entry)
+        job = entry.job
+        if entry.served == 0:
+            job.fail(UnspeakableText("the text has nothing to speak"))
+        elif not job.ended and job.sink is not None:
+            job.sink.write(AudioChunk(np.zeros(0, np.float32), last=True))
+
+    def _write(self, job: Job, samples: Samples, rate: int) -> None:
+        step = max(1, int(rate * self._chunk_s))
+        for at in range(0, samples.size, step):
+            if job.ended or job.sink is None:
+                return
+            piece = samples[at : at + step].copy()
+            job.timeline.audio_s += piece.size / rate
+            job.sink.write(AudioChunk(piece))
+
+    def _close(self, entry: Entry) -> None:
+        if entry.stream is not None:
+            self._voices[entry.job.voice].synthesizer.close(entry.stream)
+            entry.stream = None
+
+    def _fault(self, batch: Sequence[Entry], exc: Exception) -> None:
+        self._faults += 1
+        error = exc if isinstance(exc, EdgedError) else InternalError(f"synthesis failed: {exc!r}")
+        log.error("synthesis failed: %s", error.code, exc_info=not isinstance(exc, EdgedError))
+        for entry in batch:
+            entry.job.fail(error)
+        if self._faults >= MAX_CONSECUTIVE_FAULTS:
+            raise exc
