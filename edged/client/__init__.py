@@ -1,0 +1,29 @@
+"""What an application imports: `from edged.client import Client, AsyncClient`.
+
+Light on purpose: pyzmq and msgspec, no numpy, no ONNX Runtime, no thread of its own. `connection` is the
+socket and the waiting calls, `blocking` and `aio` put a face on it, `results` is what comes back.
+Every failure is one of the classes in `edged.errors`.
+
+    with Client() as edged:
+        edged.speak("Door open.", priority="important")
+        for chunk in edged.stream("A long text ..."):
+            play(chunk.data)
+"""
+
+from edged.client.aio import AsyncClient, AsyncStream
+from edged.client.blocking import Client, Stream
+from edged.client.connection import Curve
+from edged.client.results import Chunk, Synthesis
+from edged.protocol import Accepted, Done
+
+__all__ = [
+    "Accepted",
+    "AsyncClient",
+    "AsyncStream",
+    "Chunk",
+    "Client",
+    "Curve",
+    "Done",
+    "Stream",
+    "Synthesis",
+]

@@ -1,0 +1,287 @@
+"""The asyncio client: any number of concurrent calls on one socket of one event loop.
+
+The loop watches the two descriptors of `connection`; every await below is on a call's own event. libzmq's
+descriptor only signals changes, so `_pump` also runs after each send, which may have taken a signal in.
+(zmq.asyncio would do the same for one socket, but not for socket and monitor in the needed order.)
+Neighbours: `connection` (the socket), `results`. Not thread-safe, as asyncio objects are not.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Iterator
+from contextlib import contextmanager, suppress
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+import zmq
+
+from edged import protocol
+from edged.client.connection import CONNECT_S, FRAME_KB, Answer, Call, Connection, Curve, OnEvent
+from edged.client.options import AudioOptions, Scope, SpeechOptions
+from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
+from edged.errors import EdgedError
+from edged.protocol import Accepted, Audio, Done
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+E = TypeVar("E", bound=protocol.Event)
+
+
+class AsyncClient:
+    """Speaks through a daemon from asyncio; see `Client` for the arguments and options.
+
+    Cancelling the task that awaits a call cancels its job. Belongs to the event loop of its first call.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        timeout_s: float = 10.0,
+        name: str = "",
+        *,
+        curve: Curve | None = None,
+        frame_kb: int = FRAME_KB,
+    ) -> None:
+        from edged.paths import client_endpoint
+
+        self._connection = Connection(client_endpoint(endpoint), name, timeout_s, curve, frame_kb)
+        self._descriptors = [int(s.FD) for s in (self._connection.socket, self._connection.monitor)]
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._linked = asyncio.Event()
+
+    @property
+    def endpoint(self) -> str:
+        return self._connection.endpoint
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leaves the daemon. Jobs that still run end as their `on_disconnect` says."""
+        if self._loop is not None and not self._loop.is_closed() and not self._connection.closed:
+            for descriptor in self._descriptors:
+                self._loop.remove_reader(descriptor)
+        self._connection.close()
+
+    # -- speech ---------------------------------------------------------------------------------
+
+    async def speak(
+        self,
+        text: str,
+        *,
+        wait: bool = True,
+        on_event: OnEvent | None = None,
+        **options: Unpack[SpeechOptions],
+    ) -> Done | Accepted:
+        """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted."""
+        request = protocol.Speak(
+            id=self._connection.new_id(),
+            client=self._connection.name,
+            text=text,
+            reply="events" if wait else "ack",
+            **options,
+        )
+        call = await self._send(request, long=wait)
+        with self._ending(call):
+            while True:
+                event, _ = await self._next(call, on_event)
+                if isinstance(event, Done) or (not wait and isinstance(event, Accepted)):
+                    return event
+
+    async def synthesize(
+        self, text: str, *, on_event: OnEvent | None = None, **options: Unpack[AudioOptions]
+    ) -> Synthesis:
+        """The whole audio of the text, in `format` (wav unless given)."""
+        request = protocol.Synthesize(
+            id=self._connection.new_id(), client=self._connection.name, text=text, reply="events", **options
+        )
+        chunks: list[Chunk] = []
+        call = await self._send(request, long=True)
+        with self._ending(call):
+            while True:
+                event, data = await self._next(call, on_event)
+                if isinstance(event, Audio):
+                    chunks.append(chunk(event, data))
+                elif isinstance(event, Done):
+                    return join(chunks, event)
+
+    def stream(
+        self, text: str, *, on_event: OnEvent | None = None, **options: Unpack[AudioOptions]
+    ) -> AsyncStream:
+        """The audio in chunks as it is made, in `format` (pcm_s16le unless given).
+
+        The request is sent at the first `anext`. Leaving the loop early cancels the job.
+        """
+        options.setdefault("format", "pcm_s16le")
+        request = protocol.Synthesize(
+            id=self._connection.new_id(),
+            client=self._connection.name,
+            text=text,
+            reply="events",
+            stream=True,
+            **options,
+        )
+        return AsyncStream(self, request, on_event)
+
+    # -- everything else ------------------------------------------------------------------------
+
+    async def cancel(self, job: str = "", target: str = "", scope: Scope = "job") -> list[str]:
+        """Cancels by the daemon's job number, by a request's id, or by scope; the jobs it cancelled."""
+        request = protocol.Cancel(
+            id=self._connection.new_id(), client=self._connection.name, job=job, target=target, scope=scope
+        )
+        return (await self._ask(request, protocol.CancelReply)).jobs
+
+    async def status(self) -> protocol.StatusReply:
+        return await self._ask(protocol.Status(id=self._connection.new_id()), protocol.StatusReply)
+
+    async def voices(self) -> protocol.VoicesReply:
+        return await self._ask(protocol.Voices(id=self._connection.new_id()), protocol.VoicesReply)
+
+    async def stats(self) -> protocol.StatsReply:
+        return await self._ask(protocol.Stats(id=self._connection.new_id()), protocol.StatsReply)
+
+    async def ping(self) -> protocol.Pong:
+        return await self._ask(protocol.Ping(id=self._connection.new_id()), protocol.Pong)
+
+    # -- the socket -----------------------------------------------------------------------------
+
+    async def _ask(self, request: protocol.Request, kind: type[E]) -> E:
+        call = await self._send(request, long=False)
+        with self._ending(call):
+            return expect((await self._next(call, None))[0], kind)
+
+    async def _send(self, request: protocol.Request, long: bool) -> _Call:
+        header = self._connection.encode(request)
+        self._connection.look()
+        self._attach()
+        self._pump()
+        until = monotonic() + CONNECT_S
+        while not self._connection.connected:
+            left = until - monotonic()
+            if left <= 0 or self._connection.closed:
+                raise self._connection.unreachable()
+            await self._sleep(self._linked, left)
+        call = _Call(request.id, long)
+        self._connection.send(call, header)
+        self._pump()
+        return call
+
+    async def _next(self, call: _Call, on_event: OnEvent | None) -> Answer:
+        """The next event of a call, waited for. A bad ending is raised, after on_event saw it."""
+        call.since = monotonic()  # what the caller did in between is not the daemon's silence
+        while not call.answers:
+            pause = self._connection.patience(call)
+            self._pump()
+            if not call.answers:
+                await self._sleep(call.ready, pause)
+        answer = call.take()
+        if on_event is not None:
+            on_event(answer[0])
+        checked(answer[0])
+        return answer
+
+    async def _sleep(self, event: asyncio.Event, seconds: float) -> None:
+        """Until the event or the time. asyncio.wait_for may lose a cancellation before Python 3.12."""
+        event.clear()
+        timer = asyncio.get_running_loop().call_later(seconds, event.set)
+        try:
+            await event.wait()
+        finally:
+            timer.cancel()
+
+    def _attach(self) -> None:
+        loop = asyncio.get_running_loop()
+        if self._loop is None:
+            self._loop = loop
+            for descriptor in self._descriptors:
+                loop.add_reader(descriptor, self._pump)
+        elif self._loop is not loop:
+            raise RuntimeError("an edged AsyncClient belongs to the event loop of its first call")
+
+    def _pump(self) -> None:
+        self._connection.pump()
+        if self._connection.connected:
+            self._linked.set()
+
+    @contextmanager
+    def _ending(self, call: _Call) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._end(call)
+
+    def _end(self, call: _Call) -> None:
+        self._connection.end(call)
+        self._pump()
+
+
+class _Call(Call):
+    """A call whose task sleeps until an answer comes."""
+
+    def __init__(self, id: str, long: bool) -> None:
+        super().__init__(id, long)
+        self.ready = asyncio.Event()
+
+    def put(self, answer: Answer | EdgedError) -> None:
+        super().put(answer)
+        self.ready.set()
+
+
+class AsyncStream(AsyncIterator[Chunk]):
+    """Chunks of one job. `done` is the daemon's account of it once the last chunk was taken.
+
+    As an async context manager it cancels on leaving, where an interpreter might collect it late.
+    """
+
+    def __init__(self, client: AsyncClient, request: protocol.Synthesize, on_event: OnEvent | None) -> None:
+        self.done: Done | None = None
+        self._client = client
+        self._request = request
+        self._on_event = on_event
+        self._call: _Call | None = None
+        self._open = True
+
+    async def __anext__(self) -> Chunk:
+        try:
+            if self._open and self._call is None:
+                self._call = await self._client._send(self._request, long=True)
+            while self._open and self._call is not None:
+                event, data = await self._client._next(self._call, self._on_event)
+                if isinstance(event, Audio):
+                    return chunk(event, data)
+                if isinstance(event, Done):
+                    self.done = event
+                    self.close()
+        except BaseException:
+            self.close()
+            raise
+        raise StopAsyncIteration
+
+    def close(self) -> None:
+        """Cancels the job unless it has ended. Safe to call more than once."""
+        if self._open:
+            self._open = False
+            if self._call is not None:
+                self._client._end(self._call)
+
+    async def aclose(self) -> None:
+        self.close()
+
+    async def __aenter__(self) -> AsyncStream:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # The garbage collector may run in another thread, so the loop's own thread does the closing.
+        loop, call = self._client._loop, self._call
+        if self._open and call is not None and loop is not None:
+            with suppress(RuntimeError):  # the loop is closed, and the connection with it
+                loop.call_soon_threadsafe(self._client._end, call)

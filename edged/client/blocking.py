@@ -1,0 +1,255 @@
+"""The synchronous client. It has no thread of its own: the caller's thread waits on the socket.
+
+A `Client` is for one thread at a time and says so when two use it at once; make one Client a thread
+(they are cheap). Calls may overlap within that thread: while a stream is open, `cancel` and `status`
+work and the stream's chunks wait. Neighbours: `connection` (the socket), `results`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from threading import Lock
+from time import monotonic
+from typing import TYPE_CHECKING, TypeVar
+
+import zmq
+
+from edged import protocol
+from edged.client.connection import CONNECT_S, FRAME_KB, Answer, Call, Connection, Curve, OnEvent
+from edged.client.options import AudioOptions, Scope, SpeechOptions
+from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
+from edged.protocol import Accepted, Audio, Done
+
+if TYPE_CHECKING:
+    from typing_extensions import Unpack
+
+E = TypeVar("E", bound=protocol.Event)
+
+
+class Client:
+    """Speaks through a daemon. Connects in the background; the first call waits for it.
+
+    endpoint: None means $EDGED_ENDPOINT or the default socket of this machine. timeout_s: how long the
+    daemon may be silent; a long job is not silence. name: jobs of the same name and user can be
+    cancelled together, from any connection, with `cancel(scope="mine")`. Options of speech are those
+    of `SpeechOptions` and `AudioOptions`; `on_event` is called with each event of the job as it comes.
+    """
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        timeout_s: float = 10.0,
+        name: str = "",
+        *,
+        curve: Curve | None = None,
+        frame_kb: int = FRAME_KB,
+    ) -> None:
+        from edged.paths import client_endpoint
+
+        self._connection = Connection(client_endpoint(endpoint), name, timeout_s, curve, frame_kb)
+        self._poller = zmq.Poller()
+        self._poller.register(self._connection.socket, zmq.POLLIN)
+        self._poller.register(self._connection.monitor, zmq.POLLIN)
+        self._lock = Lock()
+
+    @property
+    def endpoint(self) -> str:
+        return self._connection.endpoint
+
+    def __enter__(self) -> Client:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Leaves the daemon. Jobs that still run end as their `on_disconnect` says."""
+        self._connection.close()
+
+    # -- speech ---------------------------------------------------------------------------------
+
+    def speak(
+        self,
+        text: str,
+        *,
+        wait: bool = True,
+        on_event: OnEvent | None = None,
+        **options: Unpack[SpeechOptions],
+    ) -> Done | Accepted:
+        """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted.
+
+        Ctrl-C or any other exception while waiting cancels the job.
+        """
+        request = protocol.Speak(
+            id=self._connection.new_id(),
+            client=self._connection.name,
+            text=text,
+            reply="events" if wait else "ack",
+            **options,
+        )
+        call = self._send(request, long=wait)
+        with self._ending(call):
+            while True:
+                event, _ = self._next(call, on_event)
+                if isinstance(event, Done) or (not wait and isinstance(event, Accepted)):
+                    return event
+
+    def synthesize(
+        self, text: str, *, on_event: OnEvent | None = None, **options: Unpack[AudioOptions]
+    ) -> Synthesis:
+        """The whole audio of the text, in `format` (wav unless given)."""
+        request = protocol.Synthesize(
+            id=self._connection.new_id(), client=self._connection.name, text=text, reply="events", **options
+        )
+        chunks: list[Chunk] = []
+        call = self._send(request, long=True)
+        with self._ending(call):
+            while True:
+                event, data = self._next(call, on_event)
+                if isinstance(event, Audio):
+                    chunks.append(chunk(event, data))
+                elif isinstance(event, Done):
+                    return join(chunks, event)
+
+    def stream(
+        self, text: str, *, on_event: OnEvent | None = None, **options: Unpack[AudioOptions]
+    ) -> Stream:
+        """The audio in chunks as it is made, in `format` (pcm_s16le unless given).
+
+        The request is sent now, not at the first `next`. Leaving the loop early cancels the job.
+        """
+        options.setdefault("format", "pcm_s16le")
+        request = protocol.Synthesize(
+            id=self._connection.new_id(),
+            client=self._connection.name,
+            text=text,
+            reply="events",
+            stream=True,
+            **options,
+        )
+        return Stream(self, self._send(request, long=True), on_event)
+
+    # -- everything else ------------------------------------------------------------------------
+
+    def cancel(self, job: str = "", target: str = "", scope: Scope = "job") -> list[str]:
+        """Cancels by the daemon's job number, by a request's id, or by scope; the jobs it cancelled."""
+        request = protocol.Cancel(
+            id=self._connection.new_id(), client=self._connection.name, job=job, target=target, scope=scope
+        )
+        return self._ask(request, protocol.CancelReply).jobs
+
+    def status(self) -> protocol.StatusReply:
+        return self._ask(protocol.Status(id=self._connection.new_id()), protocol.StatusReply)
+
+    def voices(self) -> protocol.VoicesReply:
+        return self._ask(protocol.Voices(id=self._connection.new_id()), protocol.VoicesReply)
+
+    def stats(self) -> protocol.StatsReply:
+        return self._ask(protocol.Stats(id=self._connection.new_id()), protocol.StatsReply)
+
+    def ping(self) -> protocol.Pong:
+        return self._ask(protocol.Ping(id=self._connection.new_id()), protocol.Pong)
+
+    # -- the socket -----------------------------------------------------------------------------
+
+    def _ask(self, request: protocol.Request, kind: type[E]) -> E:
+        call = self._send(request, long=False)
+        with self._ending(call):
+            return expect(self._next(call, None)[0], kind)
+
+    def _send(self, request: protocol.Request, long: bool) -> Call:
+        header = self._connection.encode(request)
+        call = Call(request.id, long)
+        with self._turn():
+            self._connection.look()
+            self._connection.pump()
+            until = monotonic() + CONNECT_S
+            while not self._connection.connected:
+                left = until - monotonic()
+                if left <= 0:
+                    raise self._connection.unreachable()
+                self._poller.poll(left * 1000)
+                self._connection.pump()
+            self._connection.send(call, header)
+        return call
+
+    def _next(self, call: Call, on_event: OnEvent | None) -> Answer:
+        """The next event of a call, waited for. A bad ending is raised, after on_event saw it."""
+        call.since = monotonic()  # what the caller did in between is not the daemon's silence
+        with self._turn():
+            while not call.answers:
+                self._connection.pump()
+                if not call.answers:
+                    self._poller.poll(self._connection.patience(call) * 1000)
+            answer = call.take()
+        if on_event is not None:
+            on_event(answer[0])
+        checked(answer[0])
+        return answer
+
+    @contextmanager
+    def _ending(self, call: Call) -> Iterator[None]:
+        try:
+            yield
+        finally:
+            self._end(call)
+
+    def _end(self, call: Call) -> None:
+        with self._turn():
+            self._connection.end(call)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        if not self._lock.acquire(blocking=False):
+            raise RuntimeError("two threads use one edged Client at once: make a Client for each thread")
+        try:
+            yield
+        finally:
+            self._lock.release()
+
+
+class Stream(Iterator[Chunk]):
+    """Chunks of one job. `done` is the daemon's account of it once the last chunk was taken.
+
+    As a context manager it cancels on leaving, where an interpreter might collect it late.
+    """
+
+    def __init__(self, client: Client, call: Call, on_event: OnEvent | None) -> None:
+        self.done: Done | None = None
+        self._client = client
+        self._call = call
+        self._on_event = on_event
+        self._open = True
+
+    def __next__(self) -> Chunk:
+        while self._open:
+            try:
+                event, data = self._client._next(self._call, self._on_event)
+            except BaseException:
+                self.close()
+                raise
+            if isinstance(event, Audio):
+                return chunk(event, data)
+            if isinstance(event, Done):
+                self.done = event
+                self.close()
+        raise StopIteration
+
+    def close(self) -> None:
+        """Cancels the job unless it has ended. Safe to call more than once."""
+        if self._open:
+            self._open = False
+            self._client._end(self._call)
+
+    def __enter__(self) -> Stream:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def __del__(self) -> None:
+        # The garbage collector may run in a thread that must not wait for, or touch, a busy socket;
+        # the daemon then cancels the job when the Client closes.
+        with suppress(RuntimeError):
+            self.close()
