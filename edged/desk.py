@@ -20,9 +20,14 @@ from edged.job import JobState
 class Speaker(Protocol):
     """What the desk tells about the loudspeaker."""
 
-    device: str
-    error: EdgedError | None
-    underruns: int
+    @property
+    def device(self) -> str: ...
+
+    @property
+    def error(self) -> EdgedError | None: ...
+
+    @property
+    def underruns(self) -> int: ...
 
 
 class Memory(Protocol):

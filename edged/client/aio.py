@@ -14,8 +14,6 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-import zmq
-
 from edged import protocol
 from edged.client.connection import CONNECT_S, FRAME_KB, Answer, Call, Connection, Curve, OnEvent
 from edged.client.options import AudioOptions, Scope, SpeechOptions
