@@ -14,10 +14,9 @@ from contextlib import contextmanager, suppress
 from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
-import zmq
-
 from edged import protocol
-from edged.client.connection import CONNECT_S, FRAME_KB, Answer, Call, Connection, Curve, OnEvent
+from edged.client.connection import CONNECT_S, FRAME_KB, Answer, Call, Connection, OnEvent
+from edged.client.endpoint import Curve
 from edged.client.options import AudioOptions, Scope, SpeechOptions
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
 from edged.errors import EdgedError

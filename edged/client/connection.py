@@ -88,12 +88,12 @@ class Connection:
         self._prefix = secrets.token_hex(4)
         self._numbers = count(1)
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
-        self.socket.linger = LINGER_MS
+        self.socket.setsockopt(zmq.LINGER, LINGER_MS)
         # Without a connection nothing is queued: a request must not reach a daemon started next week.
-        self.socket.immediate = True
+        self.socket.setsockopt(zmq.IMMEDIATE, 1)
         if endpoint.startswith("tcp:"):
-            self.socket.heartbeat_ivl = HEARTBEAT_MS
-            self.socket.heartbeat_timeout = HEARTBEAT_LOST_MS
+            self.socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
+            self.socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_LOST_MS)
         self.monitor: zmq.Socket[bytes] = self.socket.get_monitor_socket(_MONITORED)
         try:
             if curve is not None:
