@@ -108,14 +108,13 @@ class Admission:
                 f"the text has {len(request.text)} characters, the limit is {self._limits.text_chars}"
             )
         checked = check(request.text, card.languages)
-        format, rate = "", 0
+        rate = 0
         if isinstance(request, protocol.Synthesize):
-            format = request.format
-            rate = check_format(format, card.sample_rate, request.sample_rate)
+            rate = check_format(request.format, card.sample_rate, request.sample_rate)
         self._check_room(request, peer)
         job = self._make_job(request, peer, card, checked.text)
         if isinstance(request, protocol.Synthesize):
-            job.sink = self._sinks.reply(job, format, card.sample_rate, rate, request.stream)
+            job.sink = self._sinks.reply(job, request.format, card.sample_rate, rate, request.stream)
         else:
             job.sink = self._sinks.speaker(job, card.sample_rate)
         position = sum(
@@ -130,7 +129,7 @@ class Admission:
             app=request.client,
             reply=request.reply,
             on_disconnect=request.on_disconnect or fallback,
-            format=format,
+            format=getattr(request, "format", ""),
             sample_rate=rate,
         )
         self.stats.accepted += 1

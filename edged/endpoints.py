@@ -17,7 +17,7 @@ from zmq.auth.thread import ThreadAuthenticator
 
 from edged.errors import AlreadyRunning, ConfigError
 from edged.paths import events_endpoint
-from edged.settings import Listen, Limits
+from edged.settings import Limits, Listen
 
 ZAP_DOMAIN = "edged"
 SEND_HIGH_WATER = 64  # messages libzmq holds for one peer before the backlog takes over

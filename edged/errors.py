@@ -29,7 +29,8 @@ the same class, so an application catches `Busy` whichever side of the socket it
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import ClassVar
 
@@ -53,9 +54,43 @@ class EdgedError(Exception):
         return f"{self.message} ({self.hint})" if self.hint else self.message
 
 
+@dataclass(frozen=True)
+class Problem:
+    """One thing wrong with a configuration file; line and column count from 1, 0 means the whole file."""
+
+    file: str
+    line: int
+    key: str  # dotted path, "audio.latency_ms"; empty when no single setting is meant
+    message: str
+    expected: str = ""
+    hint: str = ""
+    column: int = 0
+
+    def __str__(self) -> str:
+        # FILE:LINE:COLUMN is what editors and terminals turn into a link.
+        place = ":".join([self.file, *(str(n) for n in (self.line, self.column) if n)])
+        key = f" {self.key}:" if self.key else ""
+        hint = f" ({self.hint})" if self.hint else ""
+        return f"{place}:{key} {self.message}{hint}"
+
+
 class ConfigError(EdgedError):
+    """`problems` holds everything found in the file, in its order, when a file was read."""
+
     code = "config"
     default_hint = "check the file with: edged check-config FILE"
+    problems: tuple[Problem, ...] = ()
+
+    @classmethod
+    def of(cls, problems: Sequence[Problem]) -> ConfigError:
+        """One error that lists every problem, one line each."""
+        ordered = tuple(sorted(problems, key=lambda p: (p.line, p.column)))
+        lines = [str(problem) for problem in ordered]
+        if len(lines) > 1:
+            lines.insert(0, f"{len(lines)} problems in the configuration:")
+        error = cls("\n".join(lines), hint="")  # every problem carries its own hint
+        error.problems = ordered
+        return error
 
 
 class MissingExtra(EdgedError):

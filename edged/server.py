@@ -13,6 +13,7 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
@@ -109,10 +110,8 @@ class Server:
         """One round: the departed, the outgoing, the incoming."""
         for identity in self._connections.departed():
             self._forget(identity)
-        try:
+        with suppress(BlockingIOError):
             os.eventfd_read(self._wake_fd)
-        except BlockingIOError:
-            pass
         while self._outbox:
             self._deliver(*self._outbox.popleft())
         for identity in list(self._backlogs):

@@ -27,7 +27,7 @@ from edged.audio.reply import Replies
 from edged.desk import Desk, rss_mb, since_process_start
 from edged.endpoints import Endpoints
 from edged.engine.buffers import Arena
-from edged.errors import ConfigError, EdgedError
+from edged.errors import EdgedError
 from edged.job import Job
 from edged.paths import default_endpoint
 from edged.protocol import Started

@@ -15,7 +15,9 @@ Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=1)]
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Seconds = Annotated[float, Meta(ge=0.0, le=3600.0)]
-Mode = Annotated[str, Meta(pattern="^0?[0-7]{3}$")]
+Mode = Annotated[
+    str, Meta(pattern="^0?[0-7]{3}$", description="an access mode of three octal digits, such as 660")
+]
 
 
 class Group(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):

@@ -1,7 +1,7 @@
 """Which voices this daemon speaks with: finds, verifies, opens and warms up their bundles.
 
 Main thread, at start. Neighbours: the service calls it; it uses `bundle` for the files and
-`registry` for the families.
+`load` for the families.
 """
 
 from __future__ import annotations
@@ -14,11 +14,11 @@ from pathlib import Path
 
 from edged.bundle import Bundle, find
 from edged.engine.buffers import Arena
-from edged.errors import BundleMissing, ConfigError, MissingExtra
+from edged.errors import BundleMissing, ConfigError
 from edged.paths import bundle_directories
 from edged.settings import Settings
 from edged.voices.api import Voice
-from edged.voices.registry import open_bundle
+from edged.voices.load import open_bundle
 
 log = logging.getLogger("edged.voices")
 BUILT_IN = "hibari"
@@ -29,7 +29,7 @@ def load_voices(settings: Settings, arena: Arena, status: Callable[[str], None])
     voices: dict[str, Voice] = {}
     for name in settings.voices.bundles:
         status(f"loading {name}")
-        bundle = Bundle.load(_locate(name, settings), backend=settings.engine.backend)
+        bundle = Bundle.load(_locate(name, settings))
         for voice in open_bundle(bundle, settings.engine, arena):
             if voice.card.name in voices:
                 raise ConfigError(
@@ -51,8 +51,6 @@ def load_voices(settings: Settings, arena: Arena, status: Callable[[str], None])
 
 def _locate(name: str, settings: Settings) -> Path:
     """A bundle's folder by path or by name; the built-in one is built when it is wanted and absent."""
-    if "/" in name:
-        return Path(name).expanduser()
     directories = bundle_directories(settings.voices.directory)
     try:
         return find(name, directories)

@@ -1,0 +1,178 @@
+"""The configuration file: finds it, reads it, and reports everything that is wrong with it at once.
+
+Runs once at start (and for `edged check-config`), on the main thread; the `Settings` it returns are
+frozen and go to every other part. Neighbours: `service` and `cli` call it; `config_nodes` checks keys
+and values one by one, this module what only shows when several are seen together.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from pathlib import Path
+from typing import NoReturn
+
+import yaml
+
+from edged.config_nodes import Reading
+from edged.errors import ConfigError, Problem
+from edged.paths import events_endpoint
+from edged.settings import Settings
+
+__all__ = ["SYSTEM_FILE", "Problem", "find", "load", "parse", "template"]
+
+SYSTEM_FILE = Path("/etc/edged/edged.yaml")
+LARGEST_FILE = 1024 * 1024  # bytes; the annotated file has 8 kB, so this is some other file
+LONGEST_SOCKET_PATH = 107  # bytes; sun_path of Linux without its final zero
+
+# PyYAML's wording -> what to do about it
+SYNTAX_HINTS = {
+    "that cannot start any token": "indent with spaces, not tabs; quote text that begins with @ ` or %",
+    "mapping values are not allowed here": "look at the indentation; quote text that holds ': '",
+    "could not find expected ':'": "every setting is written 'name: value'",
+    "expected <block end>": "settings of one group begin in the same column",
+    "found unexpected end of stream": "a quote is not closed",
+    "expected a single document in the stream": "delete the '---' in the middle of the file",
+    "found undefined alias": "quote text that begins with *",
+}
+
+
+def find(explicit: str | None = None) -> Path | None:
+    """The file to read: `--config`, else `$EDGED_CONFIG`, else the system's; None for the defaults.
+
+    A file that was named is returned even when it is not there, so that `load` can say so.
+    """
+    named = explicit or os.environ.get("EDGED_CONFIG")
+    if named:
+        return Path(named)
+    try:
+        SYSTEM_FILE.stat()
+    except (FileNotFoundError, NotADirectoryError):
+        return None
+    except OSError:  # it is there but may not be read: `load` reports that, we must not ignore the file
+        pass
+    return SYSTEM_FILE
+
+
+def load(path: Path | None) -> Settings:
+    """The settings in a file, or the defaults for None. Raises one `ConfigError` for all problems."""
+    if path is None:
+        return Settings()
+    try:
+        with open(path, "rb") as file:
+            data = file.read(LARGEST_FILE + 1)
+    except FileNotFoundError:
+        hint = "EDGED_CONFIG names it" if str(path) == os.environ.get("EDGED_CONFIG") else ""
+        _fail(path, "there is no such file", hint or "edged serve without --config uses the defaults")
+    except IsADirectoryError:
+        _fail(path, "is a directory, not a file", f"perhaps {path / SYSTEM_FILE.name} is meant")
+    except PermissionError:
+        _fail(path, "may not be read by this user", "the service's user needs read access to it")
+    except (OSError, ValueError) as exc:  # ValueError: a zero byte in the name
+        _fail(path, f"cannot be read: {getattr(exc, 'strerror', None) or exc}", "")
+    if len(data) > LARGEST_FILE:
+        _fail(path, "is larger than 1 MiB", "this is not a configuration file of edged")
+    try:
+        text = data.decode("utf-8")
+    except UnicodeDecodeError as exc:
+        line = data.count(b"\n", 0, exc.start) + 1
+        _fail(path, "this line is not UTF-8 text", "save the file as UTF-8", line)
+    return parse(text, str(path))
+
+
+def parse(text: str, file: str = "configuration") -> Settings:
+    """The settings in a YAML text; `file` is its name in messages."""
+    reading = Reading(file)
+    try:
+        root = yaml.compose(text, Loader=yaml.SafeLoader)
+    except yaml.MarkedYAMLError as exc:
+        _fail_syntax(file, exc)
+    except yaml.reader.ReaderError as exc:
+        line = text.count("\n", 0, exc.position) + 1
+        _fail(
+            file, f"holds a character that may not stand in YAML (U+{ord(text[exc.position]):04X})", "", line
+        )
+    except RecursionError:
+        _fail(file, "is nested too deeply", "settings are two levels deep: a group and a name")
+    except (yaml.YAMLError, ValueError, OverflowError):  # "\UFFFFFFFF", %YAML 1.999…: PyYAML's own faults
+        _fail(file, "is not YAML", "look for a wrong \\U escape or a wrong %YAML line")
+    if root is not None:
+        reading.read(root)
+    _check_listen(reading)
+    if reading.problems:
+        raise ConfigError.of(reading.problems)
+    return reading.settings
+
+
+def template() -> str:
+    """The annotated configuration file, from the installed package or from a checkout."""
+    here = Path(__file__).resolve().parent
+    for path in (here / "data" / "edged.yaml", here.parent / "config" / "edged.yaml"):
+        if path.is_file():
+            return path.read_text(encoding="utf-8")
+    raise ConfigError("the annotated configuration file is not part of this installation", "reinstall edged")
+
+
+def _fail(file: Path | str, message: str, hint: str, line: int = 0) -> NoReturn:
+    raise ConfigError.of([Problem(str(file), line, "", message, hint=hint)]) from None
+
+
+def _fail_syntax(file: str, exc: yaml.MarkedYAMLError) -> NoReturn:
+    mark = exc.problem_mark or exc.context_mark
+    what = exc.problem or exc.context or "not YAML"
+    hint = next((hint for wording, hint in SYNTAX_HINTS.items() if wording in what), "")
+    line, column = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
+    message = f"this is not YAML: {what} (line {line}, column {column})"
+    raise ConfigError.of([Problem(file, line, "", message, "YAML", hint, column)]) from None
+
+
+# -- checks across settings ---------------------------------------------------------------------
+
+
+def _check_listen(reading: Reading) -> None:
+    """The endpoints: their form, and that TCP never comes without keys."""
+    listen = reading.settings.listen
+    wrong = {problem.key for problem in reading.problems}
+
+    def report(name: str, message: str, expected: str = "", hint: str = "") -> None:
+        if f"listen.{name}" not in wrong:
+            reading.report(f"listen.{name}", message, expected=expected, hint=hint)
+
+    for name in ("endpoint", "events"):
+        value: str = getattr(listen, name)
+        if not value:
+            continue
+        expected = "ipc:// and an absolute path, such as ipc:///run/edged/edged.sock"
+        if value.startswith("tcp://"):  # this socket is bound without keys
+            report(name, f"expected {expected}, got a TCP address", expected, "for TCP use listen.tcp")
+        elif not value.startswith("ipc:///") or value.endswith("/") or not value.isprintable():
+            hint = f"did you mean 'ipc://{value}'?" if value.startswith("/") else ""
+            report(name, f"expected {expected}", expected, hint)
+        elif (size := len(os.fsencode(value.removeprefix("ipc://")))) > LONGEST_SOCKET_PATH:
+            expected = f"a path of at most {LONGEST_SOCKET_PATH} bytes"
+            report(name, f"expected {expected}, got {size} bytes", expected, "choose a shorter path")
+        elif name == "endpoint" and not listen.events:
+            size = len(os.fsencode(events_endpoint(value).removeprefix("ipc://")))
+            if size > LONGEST_SOCKET_PATH:
+                over = size - LONGEST_SOCKET_PATH
+                message = f"the socket of the events beside it would have a path of {size} bytes"
+                report(name, message, hint=f"shorten the path by {over} bytes or set listen.events")
+    for name in ("tcp", "tcp_events"):
+        value = getattr(listen, name)
+        expected = "tcp://HOST:PORT, such as tcp://0.0.0.0:5555"
+        port = re.fullmatch(r"tcp://[^\s/]+:([0-9]{1,5})", value)
+        if value and not (port and 0 < int(port[1]) < 65536):
+            report(name, f"expected {expected}", expected)
+    for name, other in (("events", "endpoint"), ("tcp_events", "tcp")):
+        if getattr(listen, name) and getattr(listen, name) == getattr(listen, other):
+            report(name, f"is the same address as listen.{other}", hint="choose another path or port")
+    if listen.tcp_events and not listen.tcp:
+        report("tcp_events", "needs listen.tcp", hint="set listen.tcp, or delete this line")
+    if listen.tcp:
+        for name, hint in (
+            ("curve_secret", "the daemon's own key file; make one with: edged keys make DIR NAME"),
+            ("curve_clients", "the directory of the public key files of clients that may connect"),
+        ):
+            # The problem is shown at listen.tcp, where the wish for TCP was written.
+            if not getattr(listen, name) and f"listen.{name}" not in wrong:
+                report("tcp", f"needs listen.{name}: TCP is served only with keys", f"listen.{name}", hint)

@@ -1,0 +1,228 @@
+"""YAML nodes to `Settings`: checks every key and value against the types of settings.py.
+
+Runs once at start, on the main thread, without state that outlives the call. It walks the nodes that
+`yaml.compose` made, because nodes still know their line and the text as written: `mode: 0660` is the
+digits 0660 here, not the number 432 that YAML 1.1 makes of it. It never stops at the first problem.
+Neighbours: `config` calls it; it knows `settings` and `errors`.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Any, TypeVar, get_args
+
+import msgspec
+from msgspec.inspect import (
+    BoolType,
+    FloatType,
+    IntType,
+    ListType,
+    LiteralType,
+    Metadata,
+    StrType,
+    Type,
+    type_info,
+)
+from msgspec.structs import FieldInfo, fields
+from yaml import MappingNode, Node, ScalarNode, SequenceNode
+from yaml.constructor import SafeConstructor
+
+from edged.errors import Problem, did_you_mean
+from edged.settings import Group, Settings
+
+G = TypeVar("G", bound=Group)
+
+CORE = "tag:yaml.org,2002:"
+PLAIN_TAGS = {CORE + name for name in ("null", "bool", "int", "float", "str", "timestamp", "value", "merge")}
+UNITS = {"_ms": "milliseconds", "_s": "seconds", "_kb": "kilobytes", "_chars": "characters"}
+SHOWN = 40  # characters of a wrong value that a message repeats
+# A leading 0 would be octal for YAML 1.1 and decimal for a person, 1:30 would be 90: both are refused.
+NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*|(?=\.[0-9]))(\.[0-9]*)?([eE][-+]?[0-9]+)?")
+BOOLS: dict[str, bool] = SafeConstructor.bool_values  # yes/no, on/off, true/false
+
+
+class Wrong(Exception):
+    """A value that cannot be used; carries a hint when the cause is plain."""
+
+    def __init__(self, hint: str = "") -> None:
+        super().__init__(hint)
+        self.hint = hint
+
+
+@dataclass
+class Reading:
+    """What came out of a file: settings with defaults in place of wrong values, and every problem."""
+
+    file: str
+    settings: Settings = field(default_factory=Settings)
+    problems: list[Problem] = field(default_factory=list)
+    given: dict[str, Node] = field(default_factory=dict)  # dotted key -> its value
+
+    def report(self, key: str, message: str, *, expected: str = "", hint: str = "", node: Any = None) -> None:
+        node = node if node is not None else self.given.get(key)
+        line, column = (node.start_mark.line + 1, node.start_mark.column + 1) if node is not None else (0, 0)
+        self.problems.append(Problem(self.file, line, key, message, expected, hint, column))
+
+    def read(self, root: Node) -> None:
+        self.settings = self._group(Settings, root, "")
+
+    def _group(self, cls: type[G], node: Node, path: str) -> G:
+        if _is_null(node):  # "audio:" with nothing below it, all of its lines commented out
+            return cls()
+        if not isinstance(node, MappingNode):
+            names = ", ".join(f.encode_name for f in fields(cls))
+            what = "settings" if path else "groups of settings"
+            expected = f"{what} written as 'name: value' lines ({names})"
+            self.report(path, f"expected {expected}, got {_got(node)}", expected=expected, node=node)
+            return cls()
+        known = {f.encode_name: f for f in fields(cls)}
+        values: dict[str, Any] = {}
+        first: dict[str, Node] = {}
+        for name_node, value in node.value:
+            name = _shown(name_node.value) if isinstance(name_node, ScalarNode) else _got(name_node)
+            key = f"{path}.{name}" if path else name
+            if name in first:
+                line = first[name].start_mark.line + 1
+                hint = "delete one of the two lines"
+                self.report(key, f"is already set on line {line}", hint=hint, node=name_node)
+            first.setdefault(name, name_node)
+            if name not in known:
+                what = "setting" if path else "group"
+                hint = _suggest(name, path, known)
+                self.report(key, f"there is no such {what}", hint=hint, node=name_node)
+                continue
+            self.given[key] = value
+            with suppress(Wrong):
+                values[name] = self._setting(known[name], value, key)
+        return cls(**values)
+
+    def _setting(self, info: FieldInfo, node: Node, key: str) -> Any:
+        if isinstance(info.type, type) and issubclass(info.type, Group):
+            return self._group(info.type, node, key)
+        if isinstance(type_info(info.type), ListType) and isinstance(node, SequenceNode):
+            (item_type,) = get_args(info.type)
+            for index, item in enumerate(node.value):
+                self.given[f"{key}[{index}]"] = item
+            return [self._leaf(item_type, item, f"{key}[{i}]") for i, item in enumerate(node.value)]
+        return self._leaf(info.type, node, key)
+
+    def _leaf(self, annotation: Any, node: Node, key: str) -> Any:
+        kind = type_info(annotation)
+        hint = ""
+        try:
+            value = _leaf(kind, node)
+            try:
+                return msgspec.convert(value, annotation)
+            except msgspec.ValidationError:  # describe() says it in plainer words, with the unit
+                if isinstance(kind, LiteralType) and isinstance(value, str):
+                    hint = did_you_mean(value.lower(), map(str, kind.values))
+        except Wrong as wrong:
+            hint = wrong.hint
+        expected = describe(annotation, key)
+        self.report(key, f"expected {expected}, got {_got(node)}", expected=expected, hint=hint)
+        raise Wrong
+
+
+def _leaf(kind: Type, node: Node) -> Any:
+    """The Python value a node means for a setting of this kind; ranges are left to msgspec."""
+    if isinstance(kind, Metadata):
+        return _leaf(kind.type, node)
+    if not isinstance(node, ScalarNode):
+        raise Wrong
+    if _is_null(node) and not isinstance(kind, StrType):
+        raise Wrong("delete the line to keep the default")
+    if node.tag not in PLAIN_TAGS:
+        raise Wrong(f"remove the tag {_shown(node.tag.replace(CORE, '!!'))}")
+    if isinstance(kind, ListType):
+        raise Wrong(f"write it as a list: [{_shown(node.value)}]")
+    if isinstance(kind, BoolType):
+        if node.style is None and node.value.lower() in BOOLS:
+            return BOOLS[node.value.lower()]
+        raise Wrong("remove the quotes" if node.value.lower() in BOOLS else "")
+    if isinstance(kind, (IntType, FloatType)):
+        return _number(kind, node)
+    if isinstance(kind, (StrType, LiteralType)):
+        # "device:" with nothing behind it is the empty text. Anything else is taken as written, so that
+        # a group called "no" or a device called 1 keeps its name.
+        return "" if _is_null(node) else node.value
+    raise TypeError(f"settings.py uses a type that config_nodes.py cannot read: {kind}")
+
+
+def _number(kind: IntType | FloatType, node: ScalarNode) -> int | float:
+    text = node.value
+    if node.style is not None:
+        raise Wrong("remove the quotes" if NUMBER.fullmatch(text) else "")
+    if not NUMBER.fullmatch(text):
+        if re.fullmatch(r"[-+]?[0-9]+,[0-9]+", text):
+            raise Wrong(f"the decimal sign is a point: {text.replace(',', '.')}")
+        if bare := re.fullmatch(r"([-+]?[0-9]+(?:\.[0-9]+)?) ?[A-Za-z%]+", text):
+            raise Wrong(f"write the number without a unit: {bare[1]}")
+        if re.fullmatch(r"0[0-9]+", text):
+            raise Wrong("write the number without a leading 0")
+        raise Wrong
+    value = float(text)
+    if not math.isfinite(value):  # 1e999
+        raise Wrong
+    return int(value) if isinstance(kind, IntType) and value.is_integer() else value
+
+
+def describe(annotation: Any, name: str) -> str:
+    """What a setting may be, in plain words: `a number from 5 to 2000 (milliseconds)`."""
+    words = _describe(type_info(annotation))
+    unit = next((unit for suffix, unit in UNITS.items() if name.endswith(suffix)), "")
+    return f"{words} ({unit})" if unit else words
+
+
+def _describe(kind: Type) -> str:
+    if isinstance(kind, Metadata):
+        return str((kind.extra_json_schema or {}).get("description") or _describe(kind.type))
+    if isinstance(kind, BoolType):
+        return "true or false"
+    if isinstance(kind, (IntType, FloatType)):
+        what = "a whole number" if isinstance(kind, IntType) else "a number"
+        if kind.ge is not None and kind.le is not None:
+            return f"{what} from {kind.ge:.12g} to {kind.le:.12g}"
+        return f"{what} of at least {kind.ge:.12g}" if kind.ge is not None else what
+    if isinstance(kind, LiteralType):
+        words = [str(value) for value in kind.values]
+        return f"one of {', '.join(words)}" if len(words) > 1 else f"the word {words[0]}"
+    if isinstance(kind, ListType):
+        return f"a list, each item {_describe(kind.item_type)}"
+    return "text that is not empty" if isinstance(kind, StrType) and kind.min_length else "text"
+
+
+def _suggest(name: str, path: str, known: dict[str, FieldInfo]) -> str:
+    """The likeliest cause of an unknown key: a wrong place, or a typing slip."""
+    if name == "<<":
+        return "merge keys are not supported: write the settings out"
+    for group in fields(Settings):
+        for setting in fields(group.type):
+            if name == f"{group.name}.{setting.name}":
+                return f"write '{group.name}:' and below it, indented, '{setting.name}: ...'"
+            if name == setting.encode_name and group.name != path:
+                return f"it belongs in the group '{group.name}'"
+    return did_you_mean(name, known) or f"known here: {', '.join(known)}"
+
+
+def _is_null(node: Node) -> bool:
+    return isinstance(node, ScalarNode) and node.tag == CORE + "null" and node.style is None
+
+
+def _got(node: Node) -> str:
+    if isinstance(node, SequenceNode):
+        return "a list"
+    if not isinstance(node, ScalarNode):
+        return "a group of settings"
+    if _is_null(node):
+        return "nothing"
+    text = _shown(node.value)
+    return text if node.style is None and node.tag != CORE + "str" else f"'{text}'"
+
+
+def _shown(text: str) -> str:
+    """Text from the file, short and on one line, so that a message cannot be broken up by it."""
+    text = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
