@@ -133,12 +133,12 @@ class Client:
 
     # -- everything else ------------------------------------------------------------------------
 
-    def cancel(self, job: str = "", target: str = "", scope: Scope = "job") -> list[str]:
-        """Cancels by the daemon's job number, by a request's id, or by scope; the jobs it cancelled."""
+    def cancel(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.CancelReply:
+        """Cancels by the daemon's job number, by a request's id, or by scope."""
         request = protocol.Cancel(
             id=self._connection.new_id(), client=self._connection.name, job=job, target=target, scope=scope
         )
-        return self._ask(request, protocol.CancelReply).jobs
+        return self._ask(request, protocol.CancelReply)
 
     def status(self) -> protocol.StatusReply:
         return self._ask(protocol.Status(id=self._connection.new_id()), protocol.StatusReply)
