@@ -16,7 +16,7 @@ import zmq.auth
 from zmq.auth.thread import ThreadAuthenticator
 
 from edged.errors import AlreadyRunning, ConfigError
-from edged.paths import events_endpoint
+from edged.paths import events_endpoint, prepare_directory
 from edged.settings import Limits, Listen
 
 ZAP_DOMAIN = "edged"
@@ -66,13 +66,7 @@ class Endpoints:
                     f"the socket path {path} is longer than {LONGEST_PATH} bytes",
                     "choose a shorter listen.endpoint",
                 )
-            try:
-                path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-            except OSError as exc:
-                raise ConfigError(
-                    f"the socket's directory {path.parent} cannot be made: {exc.strerror}",
-                    "set listen.endpoint, or --endpoint",
-                ) from None
+            prepare_directory(f"ipc://{path}")
         where = Path(f"{self._paths[0]}.lock") if self._paths else Path(os.devnull)
         try:
             lock = os.open(where, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)

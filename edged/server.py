@@ -25,7 +25,7 @@ from edged.admission import Admission, Peer, Ticket
 from edged.desk import Desk
 from edged.endpoints import Endpoints
 from edged.errors import BadFrames, ClientTooSlow, EdgedError, FrameTooLarge, InternalError
-from edged.job import Job
+from edged.job import Job, JobState
 from edged.log import event as log_event
 from edged.monitor import Connections
 from edged.settings import Limits
@@ -203,8 +203,8 @@ class Server:
                 self._send(ticket.peer.identity, event)
 
     def _audio(self, ticket: Ticket, event: protocol.Audio, payload: bytes) -> None:
-        if ticket.job.ended and not event.last:
-            return
+        if ticket.job.state in (JobState.CANCELLED, JobState.FAILED):
+            return  # its ending is next in the outbox, and nothing of it is to be heard any more
         if ticket.reply == "final":
             ticket.audio = payload
             return

@@ -151,15 +151,16 @@ class Worker:
             pause_s = job.utterances[job.cursor - 1].pause_s / job.params.speed
             # A pause separates sentences; after the last one it would only delay the end.
             pause = 0 if entry.exhausted else round(pause_s * rate)
-        self._write(job, piece.samples, rate)
+        last = entry.exhausted and piece.samples.size > 0
+        self._write(job, piece.samples, rate, last)
         while pause > 0:
             self._write(job, self._silence[:pause], rate)
             pause -= self._silence.size
-        if entry.exhausted:
-            self._complete(entry)
+        if last:
+            self._scheduler.remove(entry)
 
     def _complete(self, entry: Entry) -> None:
-        """Hands the job over to its sink, which ends it when the last sample was delivered."""
+        """The text ended after its last utterance was already delivered, or had none at all."""
         self._scheduler.remove(entry)
         job = entry.job
         if entry.served == 0:
@@ -167,14 +168,15 @@ class Worker:
         elif not job.ended and job.sink is not None:
             job.sink.write(AudioChunk(np.zeros(0, np.float32), last=True))
 
-    def _write(self, job: Job, samples: Samples, rate: int) -> None:
+    def _write(self, job: Job, samples: Samples, rate: int, last: bool = False) -> None:
+        """Copies samples out of the engine's buffers, chunk by chunk: the one place that does."""
         step = max(1, int(rate * self._chunk_s))
         for at in range(0, samples.size, step):
             if job.ended or job.sink is None:
                 return
             piece = samples[at : at + step].copy()
             job.timeline.audio_s += piece.size / rate
-            job.sink.write(AudioChunk(piece))
+            job.sink.write(AudioChunk(piece, last and at + step >= samples.size))
 
     def _close(self, entry: Entry) -> None:
         if entry.stream is not None:

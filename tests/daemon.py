@@ -39,7 +39,16 @@ class Daemon:
     def start(self) -> None:
         with self.log_path.open("a") as log:
             self.process = subprocess.Popen(
-                [sys.executable, "-m", "edged", "serve", "--config", str(self.config), "--log-level", "debug"],
+                [
+                    sys.executable,
+                    "-m",
+                    "edged",
+                    "serve",
+                    "--config",
+                    str(self.config),
+                    "--log-level",
+                    "debug",
+                ],
                 stdout=log,
                 stderr=log,
                 env=self._env,

@@ -1,0 +1,136 @@
+"""The ring between the player thread (the one writer) and the PortAudio callback (the one reader).
+
+Positions are absolute: they count frames since the ring was made and never go back, so a job's audio is
+the range [start, end) for ever and no index needs a lap number. Each position has exactly one thread
+that stores it, and storing a Python int (or tuple) is atomic; that is all the synchronisation there is.
+The reader never locks, logs or makes an array: it copies, multiplies in place and stores ints.
+Neighbours: `segment` writes, `device` reads, `player` cuts.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from edged.job import Samples
+
+FADE_FRAMES = 240  # 5 ms at 48 kHz: long enough not to click, too short to be heard as speech
+
+
+class Ring:
+    """`frames` x `channels` of float32, allocated and touched once.
+
+    Mono audio goes to the first two channels (or the only one); what a device has beyond those stays
+    silent, since a centre or low-frequency loudspeaker is no place for a second copy.
+    """
+
+    def __init__(self, frames: int, channels: int) -> None:
+        self.frames = frames
+        self.channels = channels
+        self.promised = False  # set by the writer: more audio of the open segment is to come
+        self.underruns = 0  # times the reader ran dry although audio was promised
+        self.starved_frames = 0  # frames of silence it had to play then
+        self._buffer: Samples = np.zeros((frames, channels), dtype=np.float32)
+        self._spoken = self._buffer[:, : min(channels, 2)]
+        self._ramp: Samples = np.linspace(1.0, 0.0, FADE_FRAMES, dtype=np.float32)[:, np.newaxis]
+        self._written = 0  # stored by the writer only
+        self._read = 0  # stored by the reader only
+        self._cuts: tuple[tuple[int, int], ...] = ()  # stored by the writer's side only
+        self._starving = False
+
+    @property
+    def written(self) -> int:
+        return self._written
+
+    @property
+    def read(self) -> int:
+        """Everything before this position has been handed to the device or was cut out."""
+        return self._read
+
+    @property
+    def room(self) -> int:
+        return self.frames - (self._written - self._read)
+
+    # -- the writer's side ----------------------------------------------------------------------
+
+    def write(self, samples: Samples) -> int:
+        """Copies as much mono audio (or frames x channels) as there is room for; returns how much."""
+        count = min(len(samples), self.room)
+        target = self._spoken if samples.ndim == 1 else self._buffer
+        source = samples[:count, np.newaxis] if samples.ndim == 1 else samples[:count]
+        at = self._written % self.frames
+        first = min(count, self.frames - at)
+        target[at : at + first] = source[:first]
+        target[: count - first] = source[first:]
+        self._written += count  # last: the reader may use the frames from here on
+        return count
+
+    def cut(self, start: int, end: int) -> None:
+        """Takes [start, end) out: the reader jumps over what it has not read of it.
+
+        A range, not just a position to jump to, because a job can be cancelled while its audio lies
+        in the ring behind that of another job, which must be heard to its end. Callers of `cut` must
+        exclude each other and the writer.
+        """
+        end = min(end, self._written)
+        if end > max(start, self._read):
+            read = self._read
+            self._cuts = (*(cut for cut in self._cuts if cut[1] > read), (start, end))
+
+    def skip_to(self, position: int) -> None:
+        """Takes out everything before `position`."""
+        self.cut(self._read, position)
+
+    def reset(self) -> None:
+        """Forgets what was not read. Only while there is no reader."""
+        self._cuts = ()
+        self._read = self._written
+        self.promised = self._starving = False
+
+    # -- the reader's side: the PortAudio callback ----------------------------------------------
+
+    def read_into(self, out: Samples) -> int:
+        """Fills `out` (frames x channels), with silence where there is no audio; returns the audio frames."""
+        wanted = len(out)
+        filled = 0
+        read = self._read
+        # The order matters: a cut ends at or before the `written` of its time, so with `written` loaded
+        # after `_cuts` no jump can pass it.
+        cuts = self._cuts
+        written = self._written
+        for start, end in cuts:
+            if end <= read:
+                continue
+            if start < read:  # this audio is being heard: let it die away
+                count = min(FADE_FRAMES, end - read, wanted - filled)
+                self._copy(read, out, filled, count)
+                faded = out[filled : filled + count]
+                np.multiply(faded, self._ramp[FADE_FRAMES - count :], out=faded)
+                filled += count
+            else:
+                count = min(start - read, wanted - filled)
+                self._copy(read, out, filled, count)
+                filled += count
+                if read + count < start:
+                    read += count
+                    break  # `out` is full before the cut is reached
+            read = end
+        count = min(written - read, wanted - filled)
+        self._copy(read, out, filled, count)
+        filled += count
+        self._read = read + count
+        if filled < wanted:
+            out[filled:] = 0.0
+            if self.promised:
+                self.starved_frames += wanted - filled
+                if not self._starving:
+                    self.underruns += 1
+                self._starving = True
+                return filled
+        self._starving = False
+        return filled
+
+    def _copy(self, position: int, out: Samples, offset: int, count: int) -> None:
+        at = position % self.frames
+        first = min(count, self.frames - at)
+        out[offset : offset + first] = self._buffer[at : at + first]
+        out[offset + first : offset + count] = self._buffer[: count - first]

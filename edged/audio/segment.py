@@ -1,0 +1,120 @@
+"""One speak job's audio on its way into the ring: its queue, its resampler and its place in the ring.
+
+`PlayerSink` is what the engine thread sees (`edged.job.Sink`). All of its state is guarded by the
+player's lock, except `ready`, which only reads. Neighbours: `player` calls `pump`, `ring` takes the audio.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from time import monotonic
+from typing import Protocol
+
+import numpy as np
+
+from edged.audio.resample import Resampler
+from edged.audio.ring import Ring
+from edged.job import AudioChunk, Job, Samples
+
+PIECE_S = 0.1  # audio is resampled and moved in such pieces: what is worked on with the lock held is short
+
+
+class Owner(Protocol):
+    """What a sink needs of its player."""
+
+    def may_write(self, sink: PlayerSink) -> bool: ...
+
+    def put(self, sink: PlayerSink, chunk: AudioChunk) -> None: ...
+
+    def drop(self, sink: PlayerSink) -> None: ...
+
+
+class PlayerSink:
+    """start, end: the job's range in the ring, None while not known. left_at: when its last sample was
+    seen to have left the ring, 0.0 before."""
+
+    def __init__(self, owner: Owner, job: Job, sample_rate: int, gain: float) -> None:
+        self.job = job
+        self.start: int | None = None
+        self.end: int | None = None
+        self.left_at = 0.0
+        self.dropped = False
+        self._owner = owner
+        self._rate = sample_rate
+        self._gain = np.float32(gain)
+        self._chunks: deque[AudioChunk] = deque()
+        self._queued = 0  # samples in _chunks that were not taken yet
+        self._taken = 0  # samples taken of the first chunk
+        self._resampler: Resampler | None = None
+        self._block: Samples = np.zeros(0, dtype=np.float32)  # ready for the ring
+        self._flushed = False  # _block is the end of the job's audio
+
+    # -- the engine's side (edged.job.Sink) -----------------------------------------------------
+
+    def ready(self) -> bool:
+        return self._owner.may_write(self)
+
+    def write(self, chunk: AudioChunk) -> None:
+        self._owner.put(self, chunk)
+
+    def abort(self) -> None:
+        self._owner.drop(self)
+
+    # -- the player's side, with its lock held --------------------------------------------------
+
+    @property
+    def queued_s(self) -> float:
+        return self._queued / self._rate
+
+    @property
+    def has_audio(self) -> bool:
+        """Something can be moved now: audio, or the job's end."""
+        return bool(len(self._block) or self._chunks or (self._flushed and self.end is None))
+
+    def queue(self, chunk: AudioChunk) -> None:
+        self._chunks.append(chunk)
+        self._queued += len(chunk.samples)
+
+    def clear(self) -> None:
+        self.dropped = True
+        self._chunks.clear()
+        self._queued = 0
+        self._block = self._block[:0]
+
+    def pump(self, ring: Ring, rate: int) -> bool:
+        """Moves one piece into the ring; False when the ring is full or there is nothing to move."""
+        while not len(self._block) and self._chunks and not self._flushed:
+            self._take(rate)
+        if not (len(self._block) or self._flushed):
+            return False
+        if self.start is None:
+            self.start = ring.written
+            if len(self._block):
+                self.job.timeline.first_audio = monotonic()
+        if self._flushed and len(self._block) <= ring.room:
+            # Before the write, so that the reader never finds the end of the audio and takes it for
+            # a gap; a promise, on the other hand, is made after the write that it follows.
+            ring.promised = False
+        moved = ring.write(self._block)
+        self._block = self._block[moved:]
+        if self._flushed and not len(self._block):
+            self.end = ring.written
+        else:
+            ring.promised = True
+        return moved > 0 or self.end is not None
+
+    def _take(self, rate: int) -> None:
+        chunk = self._chunks[0]
+        piece = chunk.samples[self._taken : self._taken + max(1, int(self._rate * PIECE_S))]
+        self._taken += len(piece)
+        self._queued -= len(piece)
+        last = False
+        if self._taken == len(chunk.samples):
+            self._chunks.popleft()
+            self._taken = 0
+            last = chunk.last
+        if self._resampler is None:
+            self._resampler = Resampler(self._rate, rate)
+        clean = np.nan_to_num(piece, nan=0.0, posinf=1.0, neginf=-1.0) * self._gain
+        self._block = np.clip(self._resampler.feed(clean, last), -1.0, 1.0)
+        self._flushed = last

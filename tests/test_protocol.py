@@ -1,0 +1,123 @@
+"""Protocol v1: bytes in, typed requests out, or a typed error; never anything else."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import jsonschema
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edged import protocol
+from edged.errors import BadJson, BadReply, BadValue, EdgedError, RequestError, UnknownField, UnknownOperation
+from edged.protocol import decode_event, decode_request, encode
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)
+KNOWN = sorted({f for cls in protocol.OPERATIONS.values() for f in cls.__struct_fields__} | {"op"})
+
+
+def request(**fields: Any) -> bytes:
+    return json.dumps(fields).encode()
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_give_a_request_or_a_request_error(data: bytes) -> None:
+    try:
+        assert isinstance(decode_request(data), protocol.Request)
+    except RequestError as error:
+        assert error.code in ("bad_json", "bad_value", "unknown_operation", "unknown_field")
+
+
+@given(
+    st.sampled_from([*protocol.OPERATIONS, "speek", 3]),
+    st.dictionaries(st.sampled_from(KNOWN) | st.text(max_size=6), JSON, max_size=6),
+)
+def test_any_object_gives_a_request_or_a_request_error(op: Any, fields: dict[str, Any]) -> None:
+    data = json.dumps({**fields, "op": op}).encode()
+    try:
+        decoded = decode_request(data)
+    except RequestError:
+        return
+    # What was accepted means the same when it is sent again.
+    assert decode_request(encode(decoded)) == decoded
+    assert set(fields) - {"op"} <= set(type(decoded).__struct_fields__)
+
+
+@pytest.mark.parametrize(
+    ("data", "error", "says"),
+    [
+        (b"not json", BadJson, "JSON"),
+        (b"\xff\xfe", BadJson, "JSON"),
+        (b"[]", BadJson, "object"),
+        (b"[" * 100_000, BadJson, "JSON"),
+        (b'{"op":"speak","text":"a","speed":NaN}', BadJson, "JSON"),
+        (b'{"op":"speak","text":"\\ud800"}', BadJson, "JSON"),
+        (request(), BadValue, "op"),
+        (request(op="speek", text="a"), UnknownOperation, "'speak'"),
+        (request(op=7), UnknownOperation, "speak"),
+        (request(op="speak", text="a", voise="x"), UnknownField, "'voice'"),
+        (request(op="speak"), BadValue, "text"),
+        (request(op="speak", text=5), BadValue, "text"),
+        (request(op="speak", text="a", speed="fast"), BadValue, "speed"),
+        (request(op="speak", text="a", speed=0.1), BadValue, "speed"),
+        (request(op="speak", text="a", speed=9), BadValue, "speed"),
+        (request(op="speak", text="a", volume=-1), BadValue, "volume"),
+        (request(op="speak", text="a", priority="urgent"), BadValue, "priority"),
+        (request(op="speak", text="a", deadline_ms=0), BadValue, "deadline_ms"),
+        (request(op="speak", text="a", id="x" * 129), BadValue, "id"),
+        (request(op="speak", text="a", v=2), BadValue, "v"),
+        (request(op="synthesize", text="a", format="aiff"), BadValue, "format"),
+        (request(op="synthesize", text="a", sample_rate=-1), BadValue, "sample_rate"),
+    ],
+)
+def test_each_fault_has_its_class_and_names_the_field(
+    data: bytes, error: type[EdgedError], says: str
+) -> None:
+    with pytest.raises(error) as caught:
+        decode_request(data)
+    assert type(caught.value) is error
+    assert says in str(caught.value)
+
+
+def test_the_id_of_a_bad_request_is_still_found() -> None:
+    assert protocol.request_id(request(op="nope", id="mine")) == "mine"
+    assert protocol.request_id(b"garbage") == ""
+    assert protocol.request_id(request(id=3)) == ""
+    assert len(protocol.request_id(request(id="x" * 5000))) == 128
+
+
+def test_events_round_trip_and_foreign_ones_are_refused() -> None:
+    event = protocol.Done(id="a", job="b", audio_s=1.5, synthesis_s=0.1, rtf=0.06, first_audio_ms=12.0)
+    assert decode_event(encode(event)) == event
+    for foreign in (b"", b"{}", b'{"event":"unheard_of"}', b'{"event":"done"}', b"\xff"):
+        with pytest.raises(BadReply):
+            decode_event(foreign)
+
+
+def test_the_schema_describes_what_is_really_sent() -> None:
+    schema = protocol.schema()
+    jsonschema.Draft202012Validator.check_schema(schema)
+    definitions = {"$defs": schema["$defs"]}
+    requests = jsonschema.Draft202012Validator({**schema["request"], **definitions})
+    events = jsonschema.Draft202012Validator({**schema["event"], **definitions})
+
+    assert list(requests.iter_errors({"op": "speak", "text": "hello", "speed": 1.2})) == []
+    assert list(requests.iter_errors({"op": "speak"})) != []
+    assert list(requests.iter_errors({"op": "speak", "text": "a", "speed": 9})) != []
+    assert list(requests.iter_errors({"op": "speak", "text": "a", "other": 1})) != []
+    sent = msgspec.json.decode(encode(protocol.failed(BadValue("m"), id="i")))
+    assert list(events.iter_errors(sent)) == []
+    assert list(events.iter_errors({"event": "failed"})) != []
+
+
+def test_every_operation_and_event_is_in_the_schema() -> None:
+    names = set(protocol.schema()["$defs"])
+    assert {cls.__name__ for cls in protocol.OPERATIONS.values()} <= names
+    assert {cls.__name__ for cls in protocol.Event.__subclasses__()} <= names
