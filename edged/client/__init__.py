@@ -12,7 +12,7 @@ Every failure is one of the classes in `edged.errors`.
 
 from edged.client.aio import AsyncClient, AsyncStream
 from edged.client.blocking import Client, Stream
-from edged.client.connection import Curve
+from edged.client.endpoint import Curve
 from edged.client.results import Chunk, Synthesis
 from edged.protocol import Accepted, Done
 

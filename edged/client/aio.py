@@ -15,7 +15,8 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from edged import protocol
-from edged.client.connection import CONNECT_S, FRAME_KB, Answer, Call, Connection, Curve, OnEvent
+from edged.client.connection import CONNECT_S, FRAME_KB, Answer, Call, Connection, OnEvent
+from edged.client.endpoint import Curve
 from edged.client.options import AudioOptions, Scope, SpeechOptions
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
 from edged.errors import EdgedError
@@ -128,12 +129,12 @@ class AsyncClient:
 
     # -- everything else ------------------------------------------------------------------------
 
-    async def cancel(self, job: str = "", target: str = "", scope: Scope = "job") -> list[str]:
-        """Cancels by the daemon's job number, by a request's id, or by scope; the jobs it cancelled."""
+    async def cancel(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.CancelReply:
+        """Cancels by the daemon's job number, by a request's id, or by scope."""
         request = protocol.Cancel(
             id=self._connection.new_id(), client=self._connection.name, job=job, target=target, scope=scope
         )
-        return (await self._ask(request, protocol.CancelReply)).jobs
+        return await self._ask(request, protocol.CancelReply)
 
     async def status(self) -> protocol.StatusReply:
         return await self._ask(protocol.Status(id=self._connection.new_id()), protocol.StatusReply)

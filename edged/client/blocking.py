@@ -16,7 +16,8 @@ from typing import TYPE_CHECKING, TypeVar
 import zmq
 
 from edged import protocol
-from edged.client.connection import CONNECT_S, FRAME_KB, Answer, Call, Connection, Curve, OnEvent
+from edged.client.connection import CONNECT_S, FRAME_KB, Answer, Call, Connection, OnEvent
+from edged.client.endpoint import Curve
 from edged.client.options import AudioOptions, Scope, SpeechOptions
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
 from edged.protocol import Accepted, Audio, Done
@@ -132,12 +133,12 @@ class Client:
 
     # -- everything else ------------------------------------------------------------------------
 
-    def cancel(self, job: str = "", target: str = "", scope: Scope = "job") -> list[str]:
-        """Cancels by the daemon's job number, by a request's id, or by scope; the jobs it cancelled."""
+    def cancel(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.CancelReply:
+        """Cancels by the daemon's job number, by a request's id, or by scope."""
         request = protocol.Cancel(
             id=self._connection.new_id(), client=self._connection.name, job=job, target=target, scope=scope
         )
-        return self._ask(request, protocol.CancelReply).jobs
+        return self._ask(request, protocol.CancelReply)
 
     def status(self) -> protocol.StatusReply:
         return self._ask(protocol.Status(id=self._connection.new_id()), protocol.StatusReply)
@@ -169,7 +170,7 @@ class Client:
                 left = until - monotonic()
                 if left <= 0:
                     raise self._connection.unreachable()
-                self._poller.poll(left * 1000)
+                self._poller.poll(_ms(left))
                 self._connection.pump()
             self._connection.send(call, header)
         return call
@@ -181,7 +182,7 @@ class Client:
             while not call.answers:
                 self._connection.pump()
                 if not call.answers:
-                    self._poller.poll(self._connection.patience(call) * 1000)
+                    self._poller.poll(_ms(self._connection.patience(call)))
             answer = call.take()
         if on_event is not None:
             on_event(answer[0])
@@ -207,6 +208,10 @@ class Client:
             yield
         finally:
             self._lock.release()
+
+
+def _ms(seconds: float) -> int:
+    return int(seconds * 1000) + 1  # rounded up: zero would spin
 
 
 class Stream(Iterator[Chunk]):

@@ -52,11 +52,13 @@ class Call:
         self.id = id
         self.long = long
         self.since = monotonic()
+        self.answered = False
         self.ended = False
         self.answers: deque[Answer | EdgedError] = deque()
 
     def put(self, answer: Answer | EdgedError) -> None:
         """The next answer came. The asyncio client overrides it to wake its task."""
+        self.answered = True
         self.answers.append(answer)
 
     def take(self) -> Answer:
@@ -64,7 +66,6 @@ class Call:
         answer = self.answers.popleft()
         self.since = monotonic()
         if isinstance(answer, EdgedError):
-            self.ended = True
             raise answer
         self.ended = isinstance(answer[0], protocol.TERMINAL)
         return answer
@@ -88,12 +89,12 @@ class Connection:
         self._prefix = secrets.token_hex(4)
         self._numbers = count(1)
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
-        self.socket.linger = LINGER_MS
+        self.socket.setsockopt(zmq.LINGER, LINGER_MS)
         # Without a connection nothing is queued: a request must not reach a daemon started next week.
-        self.socket.immediate = True
+        self.socket.setsockopt(zmq.IMMEDIATE, 1)
         if endpoint.startswith("tcp:"):
-            self.socket.heartbeat_ivl = HEARTBEAT_MS
-            self.socket.heartbeat_timeout = HEARTBEAT_LOST_MS
+            self.socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
+            self.socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_LOST_MS)
         self.monitor: zmq.Socket[bytes] = self.socket.get_monitor_socket(_MONITORED)
         try:
             if curve is not None:
@@ -197,6 +198,10 @@ class Connection:
                 call.put(exc)
             return
         call = self._calls.get(event.id)
+        if call is None and isinstance(event, protocol.Failed) and not event.id:
+            # The daemon could not read a header far enough to find its id. It reads them in order, so
+            # that header is the oldest one that has no answer.
+            call = next((c for c in self._calls.values() if not c.answered), None)
         if call is not None:
             call.put((event, payload))
 

@@ -1,0 +1,72 @@
+"""The `edged` command: `main` runs one command and ends the process with one of the codes of `exits`.
+
+Main thread. Importing it costs click and nothing else of weight: each command imports what it needs when
+it runs, so `edged say` never waits for rich or ONNX Runtime. An `EdgedError` becomes two lines on stderr
+(or JSON on stdout with --json), never a traceback.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import NoReturn
+
+import click
+
+from edged import __version__
+from edged.cli import bundles, daemon, exits, info, speech
+from edged.cli.context import State, endpoint_options
+from edged.errors import EdgedError
+
+COMMANDS = (
+    daemon.serve,
+    speech.say,
+    speech.cancel,
+    info.status,
+    info.voices,
+    info.stats,
+    info.ping,
+    bundles.bundle,
+    daemon.check_config,
+    daemon.show_config,
+    daemon.keys,
+    info.protocol,
+)
+
+
+class _Ordered(click.Group):
+    """Lists the commands by use, not by alphabet."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(self.commands)
+
+
+@click.group(
+    cls=_Ordered,
+    epilog=exits.HELP,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+@click.version_option(__version__, prog_name="edged")
+@endpoint_options
+def cli() -> None:
+    """edged: an offline text-to-speech daemon, and its command line."""
+
+
+for _command in COMMANDS:
+    cli.add_command(_command)
+
+
+def main(args: list[str] | None = None) -> NoReturn:
+    state = State()
+    try:
+        code = cli.main(args, prog_name="edged", standalone_mode=False, obj=state)
+    except click.Abort:
+        code = exits.INTERRUPTED
+    except click.ClickException as error:
+        error.show()
+        code = exits.USAGE
+    except EdgedError as error:
+        code = exits.report(error, state.as_json, state.job)
+    except OSError as error:
+        exits.complain(f"error [system]: {error.strerror or error}", error.filename and str(error.filename))
+        code = exits.FAILED
+    sys.exit(code if isinstance(code, int) else exits.OK)

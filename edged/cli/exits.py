@@ -1,0 +1,77 @@
+"""What the `edged` command ends with: its exit codes, and how a failure is told to people and to scripts.
+
+Leaf of the command line; main thread. Neighbours: `edged.cli` catches with it, tests read the constants.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+
+from edged import errors
+from edged.errors import EdgedError
+
+OK = 0
+FAILED = 1
+USAGE = 2
+NO_DAEMON = 3
+TIMEOUT = 4
+BUSY = 5
+MISSING = 6
+INTERRUPTED = 130
+
+HELP = """\b
+Exit codes:
+  0    ok
+  1    the job or the request failed
+  2    wrong usage, or a configuration that cannot be used
+  3    no daemon answers
+  4    the daemon did not answer in time
+  5    the daemon cannot do it now: try again
+  6    a part is missing: an optional package, a voice bundle, a loudspeaker
+  130  interrupted (Ctrl-C); the job was cancelled
+"""
+
+_CODES: tuple[tuple[tuple[type[EdgedError], ...], int], ...] = (
+    ((errors.ConfigError,), USAGE),
+    ((errors.NoDaemon,), NO_DAEMON),
+    ((errors.ReplyTimeout,), TIMEOUT),
+    ((errors.Busy, errors.ShuttingDown, errors.DeadlineMissed), BUSY),
+    ((errors.MissingExtra, errors.BundleMissing, errors.AudioError), MISSING),
+)
+
+
+def exit_code(error: EdgedError) -> int:
+    for kinds, code in _CODES:
+        if isinstance(error, kinds):
+            return code
+    return FAILED
+
+
+def report(error: EdgedError, as_json: bool, job: str = "") -> int:
+    """Tells a failure: a `failed` event on stdout for scripts, two lines on stderr for people."""
+    if as_json:
+        from edged import protocol
+
+        write_json(protocol.encode(protocol.failed(error, job=job)))
+    else:
+        complain(f"error [{error.code}]: {error.message}", error.hint)
+    return exit_code(error)
+
+
+def complain(message: str, hint: str = "") -> None:
+    """A message on stderr; the hint gets a line of its own."""
+    print(f"edged: {message}", file=sys.stderr)
+    if hint:
+        print(f"  {hint}", file=sys.stderr)
+
+
+def write_json(document: bytes) -> None:
+    """One JSON document, one line, on stdout."""
+    sys.stdout.buffer.write(document + b"\n")
+    sys.stdout.buffer.flush()
+
+
+def mute_stdout() -> None:
+    """Nobody reads stdout any more: keeps the interpreter from complaining about it at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

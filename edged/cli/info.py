@@ -1,0 +1,152 @@
+"""`edged status`, `voices`, `stats`, `ping` and `protocol`: what the daemon says about itself.
+
+Main thread. Neighbours: `context` (the client), `render` (tables).
+"""
+
+from __future__ import annotations
+
+from time import perf_counter
+from typing import get_args
+
+import click
+
+from edged.cli.context import State, client_command, pass_state
+from edged.cli.exits import write_json
+from edged.cli.render import duration, fields, table
+
+
+@click.command()
+@client_command
+@pass_state
+def status(state: State) -> None:
+    """Is the daemon well, what is it doing."""
+    with state.client() as client:
+        reply = client.status()
+
+    def text() -> None:
+        fields(
+            [
+                ("state", reply.state),
+                ("version", reply.version),
+                ("process", str(reply.pid)),
+                ("running for", duration(reply.uptime_s)),
+                ("memory", f"{reply.rss_mb:.1f} MB, of it {reply.buffers_mb:.1f} MB buffers"),
+                ("loudspeaker", reply.audio_device or "none"),
+                *([("sound error", reply.audio_error)] if reply.audio_error else []),
+                ("endpoint", reply.endpoint),
+                ("events", reply.events),
+                ("jobs", str(len(reply.jobs) or "none")),
+            ]
+        )
+        if reply.jobs:
+            rows = [
+                (j.job, j.kind, j.state, j.voice, j.priority, duration(j.age_s), j.client) for j in reply.jobs
+            ]
+            table(("job", "kind", "state", "voice", "priority", "age", "client"), rows)
+
+    state.show(reply, text)
+
+
+@click.command()
+@client_command
+@pass_state
+def voices(state: State) -> None:
+    """Which voices can be used; * marks the default."""
+    with state.client() as client:
+        reply = client.voices()
+    rows = [
+        (
+            f"{v.name} *" if v.default else v.name,
+            " ".join(v.languages),
+            f"{v.sample_rate} Hz",
+            v.family,
+            v.licence,
+            v.description,
+        )
+        for v in reply.voices
+    ]
+    columns = ("voice", "languages", "rate", "family", "licence", "description")
+    state.show(reply, lambda: table(columns, rows))
+
+
+@click.command()
+@client_command
+@pass_state
+def stats(state: State) -> None:
+    """Counters since the daemon's start, and percentiles over its last jobs."""
+    with state.client() as client:
+        reply = client.stats()
+
+    def text() -> None:
+        told = [
+            ("running for", duration(reply.uptime_s)),
+            ("jobs accepted", str(reply.accepted)),
+            ("done", str(reply.done)),
+            ("cancelled", str(reply.cancelled)),
+            ("failed", _counts(reply.failed)),
+            ("refused", _counts(reply.rejected)),
+            ("queued, running", f"{reply.queued}, {reply.running}"),
+            ("audio made", duration(reply.audio_s)),
+            ("synthesis time", duration(reply.synthesis_s)),
+            ("sound underruns", str(reply.underruns)),
+            ("memory", f"{reply.rss_mb:.1f} MB"),
+        ]
+        fields(told)
+        measured = [
+            ("first audio, ms", reply.first_audio_ms),
+            ("real-time factor", reply.rtf),
+            ("text, ms", reply.text_ms),
+            ("to the engine, ms", reply.to_engine_ms),
+            ("from the engine, ms", reply.from_engine_ms),
+        ]
+        rows = [
+            (name, str(p.count), f"{p.p50:.3g}", f"{p.p90:.3g}", f"{p.p99:.3g}", f"{p.max:.3g}")
+            for name, p in measured
+        ]
+        table(("last jobs", "count", "p50", "p90", "p99", "max"), rows)
+
+    state.show(reply, text)
+
+
+def _counts(codes: dict[str, int]) -> str:
+    if not codes:
+        return "0"
+    listed = ", ".join(f"{code} {count}" for code, count in sorted(codes.items()))
+    return f"{sum(codes.values())} ({listed})"
+
+
+@click.command()
+@client_command
+@pass_state
+def ping(state: State) -> None:
+    """Does the daemon answer."""
+    with state.client() as client:
+        client.ping()  # the first one also pays for the connection
+        start = perf_counter()
+        pong = client.ping()
+        took_ms = (perf_counter() - start) * 1e3
+    state.show(pong, lambda: print(f"edged {pong.version} answers in {took_ms:.2f} ms"))
+
+
+@click.command()
+@click.option("--schema", is_flag=True, help="Print JSON Schema of every request and event.")
+def protocol(schema: bool) -> None:
+    """What can be sent to the daemon, and what comes back."""
+    import msgspec
+
+    from edged import protocol as wire
+
+    if schema:
+        write_json(msgspec.json.format(msgspec.json.encode(wire.schema()), indent=2))
+        return
+    events = [(str(event.__struct_config__.tag), event) for event in get_args(wire.AnyEvent)]
+    print(f"edged protocol v{wire.VERSION}: JSON in a ZeroMQ frame, {{'op': ...}} in, {{'event': ...}} out")
+    for title, kinds in (("operations", list(wire.OPERATIONS.items())), ("events", events)):
+        print()
+        rows = [(name, _first_line(kind.__doc__)) for name, kind in kinds]
+        table((title, "meaning"), rows)
+    print("\nEvery field: edged protocol --schema")
+
+
+def _first_line(doc: str | None) -> str:
+    return (doc or "").strip().splitlines()[0]

@@ -1,0 +1,170 @@
+"""`edged say` and `edged cancel`. Main thread; Ctrl-C while waiting cancels the job.
+
+Neighbours: `context` (the client), `render` (the spinner), `edged.client`.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from edged.cli.context import State, client_command, pass_state
+from edged.cli.exits import FAILED, complain, mute_stdout
+from edged.cli.render import Spinner
+from edged.errors import BadValue, FrameTooLarge
+
+if TYPE_CHECKING:
+    from edged.client import Client
+    from edged.protocol import AnyEvent
+
+STDIN_LIMIT = 1024 * 1024  # bytes; four times the largest request, so the client has the last word
+SUFFIXES = {
+    ".wav": "wav",
+    ".flac": "flac",
+    ".ogg": "ogg_opus",
+    ".opus": "ogg_opus",
+    ".mp3": "mp3",
+    ".pcm": "pcm_s16le",
+    ".raw": "pcm_s16le",
+    ".f32": "pcm_f32le",
+}
+FORMATS = ("wav", "flac", "ogg_opus", "mp3", "pcm_s16le", "pcm_f32le")
+PRIORITIES = ("important", "message", "text", "notification", "progress")
+
+
+@click.command()
+@click.argument("text", nargs=-1, required=True)
+@click.option("--out", metavar="FILE|-", help="Write the audio here instead of speaking it; - is stdout.")
+@click.option("--voice", default="", metavar="NAME", help="See: edged voices.")
+@click.option("--speed", type=click.FloatRange(0.5, 2.0), default=1.0, help="1.0 is the voice's own pace.")
+@click.option("--volume", type=click.FloatRange(0.0, 4.0), default=1.0, help="Linear gain.")
+@click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="The same seed, the same audio.")
+@click.option("--format", "audio_format", type=click.Choice(FORMATS), help="Default: by the suffix of FILE.")
+@click.option("--sample-rate", type=click.IntRange(0, 192_000), default=0, metavar="HZ")
+@click.option("--priority", type=click.Choice(PRIORITIES), default="text")
+@click.option("--deadline-ms", type=click.IntRange(1, 86_400_000), help="Fail rather than start later.")
+@click.option("--wait/--no-wait", default=True, help="Return when it is spoken, or at once.")
+@client_command
+@pass_state
+def say(
+    state: State,
+    /,
+    text: tuple[str, ...],
+    out: str | None,
+    audio_format: str | None,
+    sample_rate: int,
+    wait: bool,
+    **options: Any,
+) -> int:
+    """Speak TEXT, or with --out make a file of it.
+
+    The text - is read from stdin. Several words need no quotes.
+
+    \b
+    edged say Door open.
+    edged say --out door.ogg "Door open."
+    date | edged say -
+    edged say --out - "A long text" | aplay
+    """
+    if out is None:
+        if audio_format or sample_rate:
+            raise click.UsageError("--format and --sample-rate are for --out; the loudspeaker has its own")
+    elif not wait:
+        raise click.UsageError("--no-wait cannot be combined with --out")
+    elif out == "-" and state.as_json:
+        raise click.UsageError("--json and --out - would both write to stdout")
+    else:
+        options.update(format=audio_format or _format_of(out), sample_rate=sample_rate)
+    words = _stdin() if text == ("-",) else " ".join(text)
+    with state.client() as client, Spinner(wait and not state.as_json) as spinner:
+
+        def see(event: AnyEvent) -> None:
+            state.saw(event)
+            spinner.see(event)
+            if skipped := getattr(event, "skipped", 0):
+                complain(f"warning: {skipped} characters have no sound and are left out")
+
+        if out is None:
+            return _speak(state, client, words, wait=wait, on_event=see, **options)
+        if out == "-":
+            return _to_stdout(client, words, on_event=see, **options)
+        return _to_file(state, client, words, Path(out), on_event=see, **options)
+
+
+def _speak(state: State, client: Client, text: str, wait: bool, **options: Any) -> int:
+    result = client.speak(text, wait=wait, **options)
+    state.show(result, None if wait else lambda: print(result.job))
+    _warn(getattr(result, "warnings", []))
+    return 0
+
+
+def _to_file(state: State, client: Client, text: str, path: Path, **options: Any) -> int:
+    if not path.parent.is_dir():  # found out before the work, not after it
+        raise click.UsageError(f"there is no directory {path.parent}")
+    result = client.synthesize(text, **options)
+    path.write_bytes(result.data)
+    state.show(result.done)
+    _warn(result.done.warnings)
+    return 0
+
+
+def _to_stdout(client: Client, text: str, **options: Any) -> int:
+    out = sys.stdout.buffer
+    try:
+        with client.stream(text, **options) as chunks:  # leaving it early cancels the job
+            for chunk in chunks:
+                out.write(chunk.data)
+                out.flush()
+    except BrokenPipeError:  # the reader has enough; it knows that better than a message could tell
+        mute_stdout()
+        return FAILED
+    if chunks.done is not None:
+        _warn(chunks.done.warnings)
+    return 0
+
+
+def _format_of(out: str) -> str:
+    if out == "-":
+        return "wav"
+    suffix = Path(out).suffix.lower()
+    if suffix not in SUFFIXES:
+        known = " ".join(SUFFIXES)
+        raise click.UsageError(
+            f"no audio format is known by the suffix {suffix!r}: give --format, or one of {known}"
+        )
+    return SUFFIXES[suffix]
+
+
+def _stdin() -> str:
+    data = sys.stdin.buffer.read(STDIN_LIMIT + 1)
+    if len(data) > STDIN_LIMIT:
+        raise FrameTooLarge(f"the text on stdin has more than {STDIN_LIMIT // 1024} KiB")
+    try:
+        return data.decode()
+    except UnicodeDecodeError as exc:
+        raise BadValue(
+            f"the text on stdin is not UTF-8 (byte {exc.start})", "convert it: iconv -t UTF-8"
+        ) from None
+
+
+def _warn(warnings: list[str]) -> None:
+    for warning in warnings:
+        complain(f"warning: {warning}")
+
+
+@click.command()
+@click.argument("job", required=False)
+@click.option("--all", "scope", flag_value="all", help="Every job of the daemon.")
+@click.option("--mine", "scope", flag_value="mine", help="Every job this user gave with edged say.")
+@client_command
+@pass_state
+def cancel(state: State, job: str | None, scope: str | None) -> None:
+    """Cancel the job with the number JOB (see: edged status), or all of them."""
+    if bool(job) == bool(scope):
+        raise click.UsageError("give a job number, --all or --mine")
+    with state.client() as client:
+        reply = client.cancel(job=job or "", scope=scope or "job")  # type: ignore[arg-type]
+    state.show(reply, lambda: print("cancelled:", ", ".join(reply.jobs) or "nothing was there to cancel"))
