@@ -125,6 +125,7 @@ class Desk:
             text_ms=stats.text_ms.percentiles(),
             to_engine_ms=stats.to_engine_ms.percentiles(),
             from_engine_ms=stats.from_engine_ms.percentiles(),
+            overhead_ms=stats.overhead_ms.percentiles(),
         )
 
 
