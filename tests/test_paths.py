@@ -20,9 +20,14 @@ OTHER = 65534  # a uid that is not ours
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty machine: none of the variables, none of the directories."""
-    for name in (
-        "RUNTIME_DIRECTORY XDG_RUNTIME_DIR EDGED_ENDPOINT EDGED_BUNDLES STATE_DIRECTORY XDG_DATA_HOME".split()
-    ):
+    for name in [
+        "RUNTIME_DIRECTORY",
+        "XDG_RUNTIME_DIR",
+        "EDGED_ENDPOINT",
+        "EDGED_BUNDLES",
+        "STATE_DIRECTORY",
+        "XDG_DATA_HOME",
+    ]:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(paths, "SYSTEM_RUNTIME", tmp_path / "run" / "edged")

@@ -105,14 +105,6 @@ def test_a_dealer_may_send_the_empty_delimiter_and_gets_it_back(dealer: zmq.Sock
     assert (empty, json.loads(header)["id"]) == (b"", "d")
 
 
-def test_ack_is_one_reply_at_admission(slow_bundle: Path) -> None:
-    with running(slow_bundle, audio={"enabled": False}) as daemon, daemon.socket() as socket:
-        send(socket, op="synthesize", text=SENTENCE, reply="final", id="a")
-        # speak with ack needs a loudspeaker; the refusal of ack for synthesize is tested below.
-        assert receive(socket)["event"] == "done"
-        assert socket.poll(200) == 0
-
-
 def test_lifecycle_events_are_published_without_text_or_audio(daemon: Daemon) -> None:
     with daemon.subscriber() as events:
         time.sleep(0.2)  # a subscription takes a moment to arrive
