@@ -1,99 +1,116 @@
-"""Cuts a sub-network out of an ONNX model. CLI process only; imports `onnx` when called."""
+"""A small ONNX graph builder: unique names, initializers, one call a node.
+
+Build time only. The graph modules of the families describe networks with it; `build` gives the model.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Sequence
 from typing import Any
 
-from edged.errors import BundleError
+import numpy as np
+import onnx
+from numpy.typing import ArrayLike, NDArray
+from onnx import TensorProto, helper, numpy_helper
+
+from edged.engine.api import TensorSpec
+
+MICROSOFT = "com.microsoft"
+IR_VERSION = 10  # read by ONNX Runtime 1.18 and TensorRT 10.3
+
+_ELEMENTS = {
+    "float32": TensorProto.FLOAT,
+    "float16": TensorProto.FLOAT16,
+    "int64": TensorProto.INT64,
+    "int32": TensorProto.INT32,
+    "uint8": TensorProto.UINT8,
+    "int8": TensorProto.INT8,
+    "bool": TensorProto.BOOL,
+}
 
 
-def cut(model: Any, inputs: Mapping[str, str], outputs: Mapping[str, str]) -> bytes:
-    """The network between the tensors `inputs` and `outputs`, renamed to the mappings' values.
+class Graph:
+    """Collects nodes; every method that makes a value returns its name.
 
-    Dimensions stay open: the engine layer knows the shapes.
+    `inputs` and `outputs` keep the tensors' maximum shapes, which become the manifest's interface; in
+    the model itself a dimension given by name is dynamic.
     """
-    from onnx import helper
 
-    graph = model.graph
-    producer = {name: node for node in graph.node for name in node.output}
-    constants = {tensor.name: tensor for tensor in graph.initializer}
-    known = set(producer) | {value.name for value in graph.input}
-    for name in (*inputs, *outputs):
-        if name not in known:
-            raise BundleError(
-                f"the network has no tensor {name!r}",
-                "this version of the voice's package is not supported: pip install 'edged[voice-en]'",
-            )
+    def __init__(self, name: str, opset: int = 18) -> None:
+        self.name = name
+        self.opset = opset
+        self.inputs: list[TensorSpec] = []
+        self.outputs: list[TensorSpec] = []
+        self._nodes: list[onnx.NodeProto] = []
+        self._initializers: list[onnx.TensorProto] = []
+        self._known: set[str] = set()
+        self._infos: dict[str, list[onnx.ValueInfoProto]] = {"in": [], "out": []}
+        self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
+        self._count = 0
+        self._microsoft = False
 
-    wanted: dict[int, Any] = {}  # nodes by identity
-    used: set[str] = set()
-    waiting = list(outputs)
-    while waiting:
-        name = waiting.pop()
-        if name in inputs or name in used or not name:
-            continue
-        used.add(name)
-        node = producer.get(name)
-        if node is None:
-            if name not in constants:
-                raise BundleError(f"the cut leaves tensor {name!r} without a source")
-            continue
-        if id(node) not in wanted:
-            wanted[id(node)] = node
-            waiting.extend(node.input)
+    def fresh(self, stem: str) -> str:
+        self._count += 1
+        return f"{stem}.{self._count}"
 
-    renamed = {**inputs, **outputs}
-    nodes = []
-    for node in graph.node:  # keeps the topological order
-        if id(node) not in wanted:
-            continue
-        copy = type(node)()
-        copy.CopyFrom(node)
-        for names in (copy.input, copy.output):
-            names[:] = [renamed.get(name, name) for name in names]
-        nodes.append(copy)
-    types = _types(model)
-    result = helper.make_model(
-        helper.make_graph(
-            nodes,
-            graph.name,
-            [_value(ours, types[theirs]) for theirs, ours in inputs.items()],
-            [_value(ours, types[theirs]) for theirs, ours in outputs.items()],
-            [constants[name] for name in sorted(used & constants.keys())],
-        ),
-        opset_imports=list(model.opset_import),
-    )
-    result.ir_version = model.ir_version
-    result.producer_name = "edged"
-    return bytes(result.SerializeToString(deterministic=True))
+    def input(self, name: str, dtype: str, dims: Sequence[str | int], most: Sequence[int]) -> str:
+        """A graph input. dims: sizes, or names of dynamic sizes; most: the maximum shape."""
+        self.inputs.append(TensorSpec(name, dtype, tuple(most)))
+        self._infos["in"].append(helper.make_tensor_value_info(name, _ELEMENTS[dtype], list(dims)))
+        return name
 
+    def output(
+        self, value: str, name: str, dtype: str, dims: Sequence[str | int], most: Sequence[int]
+    ) -> str:
+        """Makes a value a graph output of that name."""
+        if value != name:
+            self._nodes.append(helper.make_node("Identity", [value], [name]))
+        self.outputs.append(TensorSpec(name, dtype, tuple(most)))
+        self._infos["out"].append(helper.make_tensor_value_info(name, _ELEMENTS[dtype], list(dims)))
+        return name
 
-def channels(model: Any, name: str) -> int:
-    """The width of a feature tensor [batch, channels, symbols]."""
-    shape = _types(model)[name].shape
-    size = int(shape.dim[1].dim_value) if len(shape.dim) == 3 else 0
-    if size < 1:
-        raise BundleError(f"the width of tensor {name!r} is not known")
-    return size
+    def weight(self, name: str, value: NDArray[Any]) -> str:
+        """A named initializer."""
+        if name in self._known:
+            raise ValueError(f"initializer {name!r} exists")
+        self._known.add(name)
+        self._initializers.append(numpy_helper.from_array(np.ascontiguousarray(value), name))
+        return name
 
+    def constant(self, value: ArrayLike, dtype: str = "int64") -> str:
+        """A small constant; equal ones are stored once."""
+        array = np.asarray(value, dtype=dtype)
+        key = (dtype, array.shape, array.tobytes())
+        if key not in self._constants:
+            name = self.fresh("const")
+            self._initializers.append(numpy_helper.from_array(array, name))
+            self._constants[key] = name
+        return self._constants[key]
 
-def _types(model: Any) -> dict[str, Any]:
-    """Element type and shape of every tensor, as far as inference finds them."""
-    from onnx import shape_inference
+    def node(
+        self,
+        op: str,
+        inputs: Sequence[str],
+        outputs: int | Sequence[str] = 1,
+        domain: str = "",
+        **attributes: Any,
+    ) -> Any:
+        """Adds a node. One output: its name; several: a tuple of names. "" in a list skips one."""
+        names = [self.fresh(op) for _ in range(outputs)] if isinstance(outputs, int) else list(outputs)
+        self._microsoft = self._microsoft or domain == MICROSOFT
+        self._nodes.append(helper.make_node(op, list(inputs), names, domain=domain, **attributes))
+        return names[0] if len(names) == 1 else tuple(names)
 
-    inferred = shape_inference.infer_shapes(model).graph
-    return {
-        value.name: value.type.tensor_type
-        for value in (*inferred.input, *inferred.output, *inferred.value_info)
-    }
+    def subgraph(self, outputs: Sequence[str]) -> onnx.GraphProto:
+        """This graph as a branch of If: no inputs of its own, values of the outer graph by name."""
+        infos = [helper.make_empty_tensor_value_info(name) for name in outputs]
+        return helper.make_graph(self._nodes, self.name, [], infos, self._initializers)
 
-
-def _value(name: str, tensor_type: Any) -> Any:
-    """A graph input or output: known sizes stay, others become names of their own."""
-    from onnx import helper
-
-    shape = [
-        dim.dim_value if dim.dim_value else f"{name}_{axis}" for axis, dim in enumerate(tensor_type.shape.dim)
-    ]
-    return helper.make_tensor_value_info(name, tensor_type.elem_type, shape)
+    def build(self) -> onnx.ModelProto:
+        graph = helper.make_graph(
+            self._nodes, self.name, self._infos["in"], self._infos["out"], self._initializers
+        )
+        imports = [helper.make_opsetid("", self.opset)]
+        if self._microsoft:
+            imports.append(helper.make_opsetid(MICROSOFT, 1))
+        return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION, producer_name="edged")
