@@ -15,6 +15,7 @@ import msgspec
 import pytest
 import yaml
 from hypothesis import given
+from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from edged import config, config_nodes
@@ -432,6 +433,7 @@ def test_the_template_comes_from_an_installed_package(tmp_path: Path) -> None:
 
 # -- anything at all ----------------------------------------------------------------------------
 
+relaxed = hypothesis_settings(deadline=None)  # a busy machine is no fault
 scalars = st.one_of(
     st.none(),
     st.booleans(),
@@ -468,12 +470,14 @@ def check(result: Settings | ConfigError) -> None:
         assert msgspec.convert(msgspec.to_builtins(result), Settings) == result
 
 
+@relaxed
 @given(structures)
 def test_any_structure_is_read_or_reported(structure: object) -> None:
     text = yaml.safe_dump(structure, allow_unicode=True)
     check(outcome(lambda: config.parse(text)))
 
 
+@relaxed
 @given(
     st.one_of(
         st.text(), st.text(alphabet="ab:-[]{}#&*!|>'\"%@`,?\\ \n\t~<=.0123xUu_$"), st.text("audio: \n-")
@@ -483,6 +487,7 @@ def test_any_text_is_read_or_reported(text: str) -> None:
     check(outcome(lambda: config.parse(text)))
 
 
+@relaxed
 @given(st.binary())
 def test_any_bytes_are_read_or_reported(data: bytes) -> None:
     fd = os.memfd_create("config")
@@ -493,6 +498,7 @@ def test_any_bytes_are_read_or_reported(data: bytes) -> None:
         os.close(fd)
 
 
+@relaxed
 @given(st.sets(st.sampled_from(range(len(LEAVES))), min_size=1), st.integers(0, 5))
 def test_all_wrong_settings_are_reported_at_once(wrong: set[int], unknown: int) -> None:
     """Each of a random choice of settings gets a value that none accepts: exactly these are named."""

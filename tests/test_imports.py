@@ -22,7 +22,7 @@ PARTS = {
     "client": {"client"},
     "compiler": {"compiler"},
     "service": {"service"},
-    "server": {"server", "admission", "endpoints", "monitor"},
+    "server": {"server", "admission", "desk", "endpoints", "monitor"},
     "worker": {"worker"},
     "watchdog": {"watchdog"},
     "systemd": {"systemd"},
@@ -40,9 +40,10 @@ PARTS = {
     "settings": {"settings"},
     "job": {"job"},
     "errors": {"errors"},
+    "threads": {"threads"},  # names for threads
     "version": {"__init__"},  # edged itself: the version number
 }
-LEAVES = {"errors", "job", "settings"}
+LEAVES = {"errors", "job", "settings", "threads"}
 BASE = {"config", "paths", "log"} | LEAVES
 ENGINES = {"engine", "bundle"}
 MIDDLE = {"protocol", "stats", "scheduler", "text", "voices", "audio"}
@@ -61,7 +62,13 @@ ALLOWED: dict[str, set[str]] = {
     **dict.fromkeys(UPPER, BASE | ENGINES | MIDDLE),
     "service": BASE | ENGINES | MIDDLE | UPPER,
     "client": {"protocol", "errors", "paths", "job"},
-    "compiler": {"engine", "voices", "bundle", "errors"},
+    "compiler": {
+        "engine",
+        "voices",
+        "bundle",
+        "errors",
+        "settings",
+    },  # settings: what an engine is loaded with
     "cli": set(PARTS),
 }
 ALLOWED["scheduler"] = LEAVES  # pure Python: no tensor library, no engine

@@ -136,7 +136,7 @@ def test_values(text: io.StringIO, value: object, shown: str) -> None:
     assert text.getvalue()[13:] == f"info  x key={shown}\n"
 
 
-@hypothesis_settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
+@hypothesis_settings(deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(), st.text(), st.text(min_size=1))
 def test_nothing_breaks_out_of_its_line(message: str, value: str, key: str) -> None:
     stream = io.StringIO()
@@ -373,7 +373,8 @@ def test_systemd_python_does_the_sending_when_it_is_there(tmp_path: Path) -> Non
     (tmp_path / "systemd" / "__init__.py").write_text("")
     (tmp_path / "systemd" / "journal.py").write_text(
         "def send(MESSAGE, MESSAGE_ID=None, CODE_FILE=None, CODE_LINE=None, CODE_FUNC=None, **kwargs):\n"
-        "    args = ['CODE_FUNC=' + CODE_FUNC, 'MESSAGE=' + MESSAGE, 'MESSAGE_ID=' + getattr(MESSAGE_ID, 'hex', MESSAGE_ID)]\n"
+        "    args = ['MESSAGE=' + MESSAGE, 'MESSAGE_ID=' + getattr(MESSAGE_ID, 'hex', MESSAGE_ID)]\n"
+        "    args += ['CODE_FUNC=' + CODE_FUNC]\n"
         "    args += ['CODE_FILE=' + CODE_FILE, 'CODE_LINE={:d}'.format(CODE_LINE)]\n"
         "    args += [name + '=' + value for name, value in kwargs.items()]\n"
         "    print(ascii([arg.encode() for arg in args]))\n"
