@@ -132,11 +132,10 @@ def _fail_syntax(file: str, exc: yaml.MarkedYAMLError) -> NoReturn:
 def _check_listen(reading: Reading) -> None:
     """The endpoints: their form, and that TCP never comes without keys."""
     listen = reading.settings.listen
-    wrong = {problem.key for problem in reading.problems}
+    wrong = {problem.key for problem in reading.problems}  # these have their default value now
 
     def report(name: str, message: str, expected: str = "", hint: str = "") -> None:
-        if f"listen.{name}" not in wrong:
-            reading.report(f"listen.{name}", message, expected=expected, hint=hint)
+        reading.report(f"listen.{name}", message, expected=expected, hint=hint)
 
     for name in ("endpoint", "events"):
         value: str = getattr(listen, name)

@@ -17,6 +17,7 @@ import yaml
 from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
+from msgspec.inspect import FloatType
 
 from edged import config, config_nodes
 from edged.errors import ConfigError, Problem
@@ -357,6 +358,17 @@ def test_wrong_endpoints(listen: str, keys: list[str], says: str) -> None:
     assert [p.key for p in found] == [f"listen.{key}" for key in keys]
     assert says in str(found[0])
     assert all(p.line == 1 for p in found)
+
+
+def test_a_doubled_key_does_not_hide_a_wrong_value() -> None:
+    found = problems("listen:\n  endpoint: ipc:///a\n  endpoint: /b\n")
+    assert [(p.line, p.key) for p in found] == [(3, "listen.endpoint")] * 2
+
+
+def test_infinity_is_refused_where_no_range_forbids_it() -> None:
+    node = yaml.compose("1e999", Loader=yaml.SafeLoader)
+    with pytest.raises(config_nodes.Wrong):
+        config_nodes._number(FloatType(), node)
 
 
 def test_a_secret_is_not_repeated() -> None:

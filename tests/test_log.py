@@ -344,7 +344,11 @@ def run(tmp_path: Path, code: str, **environ: str) -> subprocess.CompletedProces
     return subprocess.run(
         [sys.executable, "-c", code],
         cwd=ROOT,
-        env={**os.environ, "PYTHONPATH": f"{tmp_path}:{ROOT}", **environ},
+        env={
+            **os.environ,
+            "PYTHONPATH": ":".join([str(tmp_path), str(ROOT), os.environ.get("PYTHONPATH", "")]),
+            **environ,
+        },
         capture_output=True,
         text=True,
         check=True,

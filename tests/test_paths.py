@@ -23,7 +23,7 @@ VARIABLES = (
     "STATE_DIRECTORY",
     "XDG_DATA_HOME",
 )
-OTHER = 65534  # a uid that is not ours
+OTHER = 54321  # a uid that is not ours
 
 
 @pytest.fixture

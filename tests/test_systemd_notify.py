@@ -106,6 +106,7 @@ def test_after_close_nothing_is_sent(manager: Manager) -> None:
         "/nonexistent/notify",
         "@edged-nobody-listens",
         "/zero\0byte",
+        "/\ud800",
         "/" + "x" * 200,
     ],
 )
