@@ -41,12 +41,10 @@ class Journal:
         if self._library is not None:
             if not os.path.exists(self.path):  # the library says nothing in this case
                 raise JournalGone
-            entry: dict[str, Any] = {
-                name: _encode(value).decode("utf-8", "ignore") for name, value in fields.items()
-            }
+            entry: dict[str, Any] = {name: _encode(value).decode() for name, value in fields.items()}
             if "CODE_LINE" in entry:
                 entry["CODE_LINE"] = int(entry["CODE_LINE"])  # the one number it insists on
-            self._library(_encode(message).decode("utf-8", "ignore"), **entry)
+            self._library(_encode(message).decode(), **entry)
         else:
             try:
                 self._socket.sendto(encode({"MESSAGE": message, **fields}), self.path)
@@ -75,7 +73,8 @@ def encode(entry: Mapping[str, str]) -> bytes:
 
 def _encode(value: str) -> bytes:
     """UTF-8, cut to the longest value; a lone surrogate (an undecodable file name) is written as \\udcff."""
-    return value[:LONGEST_VALUE].encode("utf-8", "backslashreplace")[:LONGEST_VALUE]
+    data = value[:LONGEST_VALUE].encode("utf-8", "backslashreplace")[:LONGEST_VALUE]
+    return data.decode("utf-8", "ignore").encode()  # the cut may have halved the last letter
 
 
 def _library_send() -> Callable[..., Any] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,20 +14,22 @@ from edged import paths
 from edged.errors import ConfigError
 
 UID = os.getuid()
-OTHER = 65534  # a uid that is not ours
+Listen = Callable[[Path], str]
+VARIABLES = (
+    "RUNTIME_DIRECTORY",
+    "XDG_RUNTIME_DIR",
+    "EDGED_ENDPOINT",
+    "EDGED_BUNDLES",
+    "STATE_DIRECTORY",
+    "XDG_DATA_HOME",
+)
+OTHER = 54321  # a uid that is not ours
 
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """An empty machine: none of the variables, none of the directories."""
-    for name in [
-        "RUNTIME_DIRECTORY",
-        "XDG_RUNTIME_DIR",
-        "EDGED_ENDPOINT",
-        "EDGED_BUNDLES",
-        "STATE_DIRECTORY",
-        "XDG_DATA_HOME",
-    ]:
+    for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(paths, "SYSTEM_RUNTIME", tmp_path / "run" / "edged")
@@ -41,7 +43,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def listen() -> Iterator[object]:
+def listen() -> Iterator[Listen]:
     sockets = []
 
     def at(directory: Path) -> str:
@@ -148,9 +150,9 @@ def test_a_directory_of_another_user_is_refused(place: Path, monkeypatch: pytest
 # -- the client's endpoint ----------------------------------------------------------------------
 
 
-def test_client_takes_what_it_is_told(place: Path, monkeypatch: pytest.MonkeyPatch, listen: object) -> None:
+def test_client_takes_what_it_is_told(place: Path, monkeypatch: pytest.MonkeyPatch, listen: Listen) -> None:
     assert paths.client_endpoint() == paths.default_endpoint()
-    listen(place / "run" / "edged")  # type: ignore[operator]
+    listen(place / "run" / "edged")
     monkeypatch.setenv("EDGED_ENDPOINT", "tcp://box:5555")
     assert paths.client_endpoint() == "tcp://box:5555"
     assert paths.client_endpoint("ipc:///x") == "ipc:///x"
@@ -159,28 +161,28 @@ def test_client_takes_what_it_is_told(place: Path, monkeypatch: pytest.MonkeyPat
 
 
 def test_client_prefers_the_users_own_daemon(
-    place: Path, monkeypatch: pytest.MonkeyPatch, listen: object
+    place: Path, monkeypatch: pytest.MonkeyPatch, listen: Listen
 ) -> None:
     for directory in ("run/edged", f"tmp/edged-{UID}", f"run/user/{UID}/edged", "xdg/edged", "unit"):
         monkeypatch.setenv("XDG_RUNTIME_DIR", str(place / "xdg"))
         monkeypatch.setenv("RUNTIME_DIRECTORY", str(place / "unit"))
-        endpoint = listen(place / directory)  # type: ignore[operator]
+        endpoint = listen(place / directory)
         (place / directory).chmod(0o755)
         assert paths.client_endpoint() == endpoint
 
 
-def test_client_passes_over_what_is_no_socket(place: Path, listen: object) -> None:
-    system = listen(place / "run" / "edged")  # type: ignore[operator]
+def test_client_passes_over_what_is_no_socket(place: Path, listen: Listen) -> None:
+    system = listen(place / "run" / "edged")
     (place / "tmp" / f"edged-{UID}").mkdir(mode=0o700)
     (place / "tmp" / f"edged-{UID}" / "edged.sock").write_text("")
     assert paths.client_endpoint() == system
 
 
-def test_client_passes_over_a_trap_in_tmp(place: Path, listen: object) -> None:
-    trap = listen(place / "tmp" / f"edged-{UID}")  # type: ignore[operator]
+def test_client_passes_over_a_trap_in_tmp(place: Path, listen: Listen) -> None:
+    trap = listen(place / "tmp" / f"edged-{UID}")
     (place / "tmp" / f"edged-{UID}").chmod(0o700)
     assert paths.client_endpoint() == trap
-    system = listen(place / "run" / "edged")  # type: ignore[operator]
+    system = listen(place / "run" / "edged")
     assert paths.client_endpoint() == trap
     (place / "tmp" / f"edged-{UID}").chmod(0o777)
     assert paths.client_endpoint() == system
