@@ -32,7 +32,7 @@ SYNTAX_HINTS = {
     "could not find expected ':'": "every setting is written 'name: value'",
     "expected <block end>": "settings of one group begin in the same column",
     "found unexpected end of stream": "a quote is not closed",
-    "expected a single document in the stream": "delete the '---' in the middle of the file",
+    "found another document": "delete the '---' in the middle of the file",
     "found undefined alias": "quote text that begins with *",
 }
 
@@ -122,8 +122,8 @@ def _fail_syntax(file: str, exc: yaml.MarkedYAMLError) -> NoReturn:
     what = exc.problem or exc.context or "not YAML"
     hint = next((hint for wording, hint in SYNTAX_HINTS.items() if wording in what), "")
     line, column = (mark.line + 1, mark.column + 1) if mark is not None else (0, 0)
-    message = f"this is not YAML: {what} (line {line}, column {column})"
-    raise ConfigError.of([Problem(file, line, "", message, "YAML", hint, column)]) from None
+    problem = Problem(file, line, "", f"this is not YAML: {what}", "YAML", hint, column)
+    raise ConfigError.of([problem]) from None
 
 
 # -- checks across settings ---------------------------------------------------------------------

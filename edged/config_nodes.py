@@ -104,9 +104,11 @@ class Reading:
             return self._group(info.type, node, key)
         if isinstance(type_info(info.type), ListType) and isinstance(node, SequenceNode):
             (item_type,) = get_args(info.type)
+            items = []
             for index, item in enumerate(node.value):
-                self.given[f"{key}[{index}]"] = item
-            return [self._leaf(item_type, item, f"{key}[{i}]") for i, item in enumerate(node.value)]
+                with suppress(Wrong):
+                    items.append(self._leaf(item_type, item, f"{key}[{index}]"))
+            return items
         return self._leaf(info.type, node, key)
 
     def _leaf(self, annotation: Any, node: Node, key: str) -> Any:
@@ -122,7 +124,7 @@ class Reading:
         except Wrong as wrong:
             hint = wrong.hint
         expected = describe(annotation, key)
-        self.report(key, f"expected {expected}, got {_got(node)}", expected=expected, hint=hint)
+        self.report(key, f"expected {expected}, got {_got(node)}", expected=expected, hint=hint, node=node)
         raise Wrong
 
 
@@ -171,7 +173,11 @@ def _number(kind: IntType | FloatType, node: ScalarNode) -> int | float:
 
 def describe(annotation: Any, name: str) -> str:
     """What a setting may be, in plain words: `a number from 5 to 2000 (milliseconds)`."""
-    words = _describe(type_info(annotation))
+    kind = type_info(annotation)
+    if isinstance(kind, LiteralType):
+        choices = [str(value) for value in get_args(annotation)]  # msgspec sorts them, we keep their order
+        return f"one of {', '.join(choices)}" if len(choices) > 1 else f"the word {choices[0]}"
+    words = _describe(kind)
     unit = next((unit for suffix, unit in UNITS.items() if name.endswith(suffix)), "")
     return f"{words} ({unit})" if unit else words
 
@@ -186,9 +192,6 @@ def _describe(kind: Type) -> str:
         if kind.ge is not None and kind.le is not None:
             return f"{what} from {kind.ge:.12g} to {kind.le:.12g}"
         return f"{what} of at least {kind.ge:.12g}" if kind.ge is not None else what
-    if isinstance(kind, LiteralType):
-        words = [str(value) for value in kind.values]
-        return f"one of {', '.join(words)}" if len(words) > 1 else f"the word {words[0]}"
     if isinstance(kind, ListType):
         return f"a list, each item {_describe(kind.item_type)}"
     return "text that is not empty" if isinstance(kind, StrType) and kind.min_length else "text"

@@ -20,9 +20,14 @@ from edged.job import JobState
 class Speaker(Protocol):
     """What the desk tells about the loudspeaker."""
 
-    device: str
-    error: EdgedError | None
-    underruns: int
+    @property
+    def device(self) -> str: ...
+
+    @property
+    def error(self) -> EdgedError | None: ...
+
+    @property
+    def underruns(self) -> int: ...
 
 
 class Memory(Protocol):
@@ -120,6 +125,7 @@ class Desk:
             text_ms=stats.text_ms.percentiles(),
             to_engine_ms=stats.to_engine_ms.percentiles(),
             from_engine_ms=stats.from_engine_ms.percentiles(),
+            overhead_ms=stats.overhead_ms.percentiles(),
         )
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 SOCKET = "/run/systemd/journal/socket"
 LONGEST_VALUE = 16 * 1024  # bytes; a datagram holds 200 kB by default, an entry has about 15 values
-PATIENCE_S = 1.0  # a stuck journald may hold a thread of ours this long, then the line is lost
+PATIENCE_S = 1  # whole seconds; a stuck journald may hold a thread of ours this long, then the line is lost
 
 
 class JournalGone(Exception):
@@ -31,7 +31,8 @@ class Journal:
         # libsystemd knows one socket only, so any other path is served by the code below.
         self._library = _library_send() if self.path == SOCKET else None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self._socket.settimeout(PATIENCE_S)
+        # The kernel's own timeout: Python's would spin, as poll() calls an unconnected socket writable.
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", PATIENCE_S, 0))
 
     def send(self, message: str, fields: Mapping[str, str]) -> None:
         """Writes one entry; raises `JournalGone` when nobody listens."""
@@ -40,12 +41,16 @@ class Journal:
         if self._library is not None:
             if not os.path.exists(self.path):  # the library says nothing in this case
                 raise JournalGone
-            # Values go as bytes: a lone surrogate (an undecodable file name) would raise in the library.
-            self._library(_encode(message).decode(), **{name: _encode(v) for name, v in fields.items()})
+            entry: dict[str, Any] = {
+                name: _encode(value).decode("utf-8", "ignore") for name, value in fields.items()
+            }
+            if "CODE_LINE" in entry:
+                entry["CODE_LINE"] = int(entry["CODE_LINE"])  # the one number it insists on
+            self._library(_encode(message).decode("utf-8", "ignore"), **entry)
         else:
             try:
                 self._socket.sendto(encode({"MESSAGE": message, **fields}), self.path)
-            except TimeoutError:
+            except BlockingIOError:
                 self.lost += 1
                 return
             except OSError:  # not there, refused, or a datagram larger than this kernel takes
@@ -69,6 +74,7 @@ def encode(entry: Mapping[str, str]) -> bytes:
 
 
 def _encode(value: str) -> bytes:
+    """UTF-8, cut to the longest value; a lone surrogate (an undecodable file name) is written as \\udcff."""
     return value[:LONGEST_VALUE].encode("utf-8", "backslashreplace")[:LONGEST_VALUE]
 
 

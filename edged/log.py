@@ -17,6 +17,7 @@ import os
 import sys
 import time
 import traceback
+from numbers import Real
 from typing import TextIO
 
 from edged import settings
@@ -103,7 +104,7 @@ class TextHandler(logging.Handler):
     def _complain(self, record: logging.LogRecord, exc: Exception) -> None:
         """Instead of the standard library's report, which prints the arguments of the call."""
         try:
-            self._print(f"<3>a log line of {record.name}:{record.lineno} is lost: {type(exc).__name__}\n")
+            self._print(f"a log line of {record.name}:{record.lineno} is lost: {type(exc).__name__}\n")
         except Exception:  # stderr is gone, and the daemon must go on without it
             return
 
@@ -114,6 +115,10 @@ class JournalHandler(TextHandler):
     def __init__(self, stream: TextIO, journal: Journal) -> None:
         super().__init__(stream)
         self.journal = journal
+
+    def close(self) -> None:
+        self.journal.close()
+        super().close()
 
     def write(self, record: logging.LogRecord) -> None:
         text = body(record)
@@ -143,7 +148,7 @@ def body(record: logging.LogRecord) -> str:
         stem, _, unit = name.rpartition("_")
         if name == "message_id":
             continue
-        if stem and unit in UNITS and isinstance(value, (int, float)):
+        if stem and unit in UNITS and isinstance(value, Real):
             words.append(f"{stem}={_text(value)}{unit}")
         else:
             words.append(f"{_printable(name)}={_quoted(_text(value))}")
@@ -170,8 +175,9 @@ def _fields(record: logging.LogRecord) -> dict[str, object]:
 def _text(value: object) -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
-    if isinstance(value, float):  # milliseconds matter in a time, three digits in a ratio
-        return f"{value:.3f}".rstrip("0").rstrip(".") if abs(value) >= 1 else f"{value:.3g}"
+    if isinstance(value, Real) and not isinstance(value, int):
+        number = float(value)  # milliseconds matter in a time, three digits in a ratio
+        return f"{number:.3f}".rstrip("0").rstrip(".") if abs(number) >= 1 else f"{number:.3g}"
     return str(value)
 
 

@@ -247,7 +247,8 @@ class StatsReply(Event, kw_only=True, frozen=True, tag="stats_reply"):
     """Answer to `stats`: counters since start, percentiles over the last jobs.
 
     to_engine_ms: receipt to the first engine step, preparation of the text left out. from_engine_ms:
-    end of the first engine step to the first audio leaving. text_ms: preparation of the first sentence.
+    end of the engine step to the first audio leaving. overhead_ms: the sum of these two in each job, the
+    daemon's own share. text_ms: preparation of the first sentence.
     """
 
     uptime_s: float
@@ -268,6 +269,7 @@ class StatsReply(Event, kw_only=True, frozen=True, tag="stats_reply"):
     text_ms: Percentiles
     to_engine_ms: Percentiles
     from_engine_ms: Percentiles
+    overhead_ms: Percentiles
 
 
 class Pong(Event, kw_only=True, frozen=True, tag="pong"):

@@ -16,7 +16,7 @@ Count = Annotated[int, Meta(ge=1)]
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
 Seconds = Annotated[float, Meta(ge=0.0, le=3600.0)]
 Mode = Annotated[
-    str, Meta(pattern="^0?[0-7]{3}$", description="an access mode of three octal digits, such as 660")
+    str, Meta(pattern="^(0o?)?[0-7]{3}$", description="an access mode of three octal digits, such as 660")
 ]
 
 

@@ -56,6 +56,7 @@ class Stats:
         self.text_ms = Window()
         self.to_engine_ms = Window()
         self.from_engine_ms = Window()
+        self.overhead_ms = Window()
 
     def record(self, job: Job) -> None:
         """Counts an ended job; only completed ones enter the percentiles."""
@@ -71,13 +72,15 @@ class Stats:
         self.done += 1
         self.rtf.add(rtf(job))
         self.text_ms.add(line.text_s * 1e3)
-        if line.engine:
-            self.to_engine_ms.add((line.engine - line.received - line.text_s) * 1e3)
-        if line.first_audio:
-            self.first_audio_ms.add(first_audio_ms(job))
+        if line.engine and line.first_audio:
+            to_engine = line.engine - line.received - line.text_s
             # A whole reply leaves after the last step, a stream after the first.
             before = line.finished if line.finished <= line.first_audio else line.produced
-            self.from_engine_ms.add((line.first_audio - before) * 1e3)
+            from_engine = line.first_audio - before
+            self.first_audio_ms.add(first_audio_ms(job))
+            self.to_engine_ms.add(to_engine * 1e3)
+            self.from_engine_ms.add(from_engine * 1e3)
+            self.overhead_ms.add((to_engine + from_engine) * 1e3)
 
 
 def rtf(job: Job) -> float:

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import time
 from collections.abc import Mapping
 
-PATIENCE_S = 1.0  # how long a message may wait for a busy systemd
+PATIENCE_S = 1  # whole seconds; how long a message may wait for a busy systemd
 LONGEST_STATUS = 200  # characters; `systemctl status` shows one line
 
 
@@ -28,7 +29,10 @@ class Notifier:
         if address[:1] in ("/", "@"):
             try:
                 self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-                self._socket.settimeout(PATIENCE_S)
+                # The kernel's timeout: Python's would spin, as poll() calls an unconnected socket writable.
+                self._socket.setsockopt(
+                    socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", PATIENCE_S, 0)
+                )
             except OSError:
                 self._socket = None
         self.watchdog_timeout_s = _watchdog_timeout(environ)

@@ -37,7 +37,9 @@ def test_each_ending_is_counted_where_it_belongs() -> None:
     stats = Stats()
     done, cancelled, failed = make_job(), make_job(), make_job()
     done.timeline.audio_s, done.timeline.synthesis_s = 2.0, 0.5
-    done.timeline.received, done.timeline.first_audio = 1.0, 1.25
+    line = done.timeline
+    line.received, line.text_s, line.engine, line.produced, line.first_audio = 1.0, 0.02, 1.05, 1.2, 1.25
+    line.finished = 1.2
     done.done()
     cancelled.cancel()
     failed.fail(Busy("full"))
@@ -47,4 +49,7 @@ def test_each_ending_is_counted_where_it_belongs() -> None:
     assert rtf(done) == 0.25
     assert stats.rtf.percentiles().p50 == 0.25
     assert stats.first_audio_ms.percentiles().p50 == 250.0
+    assert stats.to_engine_ms.percentiles().p50 == 30.0
+    assert stats.from_engine_ms.percentiles().p50 == 50.0
+    assert stats.overhead_ms.percentiles().p50 == 80.0
     assert rtf(cancelled) == 0.0

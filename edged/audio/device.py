@@ -1,49 +1,123 @@
-"""PortAudio: finding a loudspeaker and keeping one output stream open. The only user of `sounddevice`.
+"""Which loudspeaker: finding it, its ring, and opening and closing its stream.
 
-Everything here runs on the thread `edged-player`, except `Output._callback`, which PortAudio calls on a
-thread of its own: it copies from the ring, counts, and does nothing else. Neighbours: `player`, `ring`.
+Everything here runs on the thread `edged-player`; others only read `error`, `name` and `underruns`.
+Neighbours: `player` owns the one `Loudspeaker`, `output` is the stream.
 """
 
 from __future__ import annotations
 
-import threading
-from dataclasses import dataclass
+import logging
+from time import monotonic
 from typing import Any
 
+from edged.audio.output import Output, Speaker, portaudio, reason
 from edged.audio.ring import Ring
 from edged.errors import NoAudioDevice
 from edged.settings import Audio
 
-STALL_S = 0.5  # no callback for so long: the device is gone, though PortAudio says nothing
-START_GRACE_S = 3.0  # the same just after opening: a sleeping sink takes up to 2 s to ask for more
-STALL_LOOKS = 5  # and so many looks in a row, so that a process that was stopped does not blame the device
-CLOSE_WAIT_S = 1.0
+log = logging.getLogger("edged.audio")
+
+RING_S = 2.0  # how long the engine may pause between two jobs, or stumble, without being heard
 
 
-@dataclass(frozen=True, slots=True)
-class Speaker:
-    """What will be opened: PortAudio's index, the name, and what the device takes."""
+class Loudspeaker:
+    """The device that the settings name, present or not, its ring and its stream while one is open."""
 
-    index: int
-    name: str
-    rate: int
-    channels: int
+    def __init__(self, settings: Audio, voice_rate: int) -> None:
+        self.error: NoAudioDevice | None = None
+        self.name = ""
+        self.output: Output | None = None
+        self.ring = Ring(1, 1)
+        self.checked_at = 0.0
+        self._settings = settings
+        self._voice_rate = voice_rate
+        self._speaker: Speaker | None = None
+        self._stale = False  # PortAudio's list of devices may be out of date
+        self._underruns = 0  # of rings and streams that are gone
+        if not settings.enabled:
+            self.error = NoAudioDevice("the loudspeaker is switched off", "set audio.enabled to true")
+
+    @property
+    def latency_s(self) -> float:
+        output = self.output
+        return output.latency_s if output else self._settings.latency_ms / 1000
+
+    @property
+    def tail_s(self) -> float:
+        """How long the stream must stay open after the last sample, or the last word is clipped."""
+        return 2.0 * self.latency_s + self._settings.trail_ms / 1000
+
+    @property
+    def cold(self) -> bool:
+        """The device has not had its lead-in yet: silence it may swallow while it wakes up.
+
+        The callback plays that silence by itself while the ring is empty, from the opening on.
+        """
+        output = self.output
+        return output is None or output.frames * 1000 < self._settings.lead_in_ms * output.speaker.rate
+
+    @property
+    def underruns(self) -> int:
+        output = self.output
+        return self._underruns + self.ring.underruns + (output.xruns if output else 0)
+
+    def probe(self) -> None:
+        """Looks for the device and makes its ring, without opening a stream. `error` says how it went."""
+        error: NoAudioDevice | None = None
+        speaker: Speaker | None = None
+        try:
+            if self._stale:
+                _refresh()
+            speaker = _find(self._settings, self._voice_rate)
+        except NoAudioDevice as exc:
+            error = exc
+        except Exception as exc:  # whatever a driver does, jobs that need no loudspeaker go on
+            log.exception("looking for the audio device failed")
+            error = NoAudioDevice(f"looking for the audio device failed: {type(exc).__name__}")
+        if speaker is not None:
+            frames = int(RING_S * speaker.rate)
+            if (self.ring.frames, self.ring.channels) != (frames, speaker.channels):
+                self._underruns += self.ring.underruns
+                self.ring = Ring(frames, speaker.channels)
+            if speaker.name != self.name:
+                log.info("loudspeaker %r, %d Hz, %d channels", speaker.name, speaker.rate, speaker.channels)
+        elif str(error) != str(self.error or ""):
+            log.warning("no loudspeaker: %s", error)
+        self.name = speaker.name if speaker else ""
+        self._speaker, self._stale = speaker, speaker is None
+        self.error, self.checked_at = error, monotonic()
+
+    def open(self) -> bool:
+        """Opens the stream. When it cannot, `error` says why."""
+        for _ in range(2):
+            if self._speaker is None:
+                self.probe()
+            if self._speaker is None:
+                return False
+            self.ring.reset()
+            try:
+                self.output = Output(self._speaker, self.ring, self._settings.latency_ms / 1000)
+            except NoAudioDevice as exc:  # perhaps only its number changed: look again, once
+                self._speaker, self._stale = None, True
+                self.error, self.checked_at = exc, monotonic()
+            else:
+                log.debug("audio stream opened, latency %.0f ms", self.latency_s * 1000)
+                return True
+        log.warning("no loudspeaker: %s", self.error)
+        return False
+
+    def close(self, lost: bool = False) -> None:
+        """Closes the stream, at once. After a loss the next opening looks for the device anew."""
+        output, self.output = self.output, None
+        if output is not None:
+            output.close()
+            self._underruns += output.xruns
+            log.debug("audio stream closed")
+        if lost:
+            self._speaker, self._stale = None, True
 
 
-def portaudio() -> Any:
-    """The module `sounddevice`. Imported late: its import fails where PortAudio is not installed."""
-    try:
-        import sounddevice
-    except ImportError:
-        raise NoAudioDevice("the Python package sounddevice is not installed") from None
-    except OSError:
-        raise NoAudioDevice("PortAudio is not installed") from None
-    except Exception as exc:  # sounddevice.PortAudioError cannot be named before the import
-        raise NoAudioDevice(f"PortAudio cannot start: {exc}") from None
-    return sounddevice
-
-
-def refresh() -> None:
+def _refresh() -> None:
     """Makes PortAudio list the devices anew (it does so only when it starts). No stream may be open."""
     if Output.abandoned:
         return  # Pa_Terminate would wait for the stream that did not close
@@ -52,10 +126,10 @@ def refresh() -> None:
         sd._terminate()
         sd._initialize()
     except sd.PortAudioError as exc:
-        raise NoAudioDevice(f"PortAudio cannot start: {_reason(exc)}") from None
+        raise NoAudioDevice(f"PortAudio cannot start: {reason(exc)}") from None
 
 
-def find(settings: Audio, voice_rate: int) -> Speaker:
+def _find(settings: Audio, voice_rate: int) -> Speaker:
     """The device that `settings.device` means, with a rate and channels that it takes.
 
     48 kHz comes first although PulseAudio and ALSA's plugins take any rate: they would resample with
@@ -65,16 +139,16 @@ def find(settings: Audio, voice_rate: int) -> Speaker:
     index, info = _choose(sd, settings.device)
     most = int(info["max_output_channels"])
     rates = dict.fromkeys((48_000, voice_rate, 44_100, int(info["default_samplerate"])))
-    reason = ""
+    refusal = ""
     for channels in dict.fromkeys((min(2, most), 1, most)):
         for rate in rates:
             try:
                 sd.check_output_settings(device=index, channels=channels, dtype="float32", samplerate=rate)
             except sd.PortAudioError as exc:
-                reason = _reason(exc)
+                refusal = reason(exc)
             else:
                 return Speaker(index, str(info["name"]), rate, channels)
-    raise NoAudioDevice(f"the audio device {info['name']!r} cannot be opened: {reason}")
+    raise NoAudioDevice(f"the audio device {info['name']!r} cannot be opened: {refusal}")
 
 
 def _choose(sd: Any, wanted: str) -> tuple[int, Any]:
@@ -94,73 +168,3 @@ def _choose(sd: Any, wanted: str) -> tuple[int, Any]:
         raise NoAudioDevice(f"there is no audio device {wanted!r}", f"set audio.device to one of: {known}")
     default = sd.default.device[1]
     return next((pair for pair in outputs if pair[0] == default), outputs[0])
-
-
-def _reason(exc: Exception) -> str:
-    return str(exc.args[0]) if exc.args else type(exc).__name__
-
-
-class Output:
-    """One open stream that plays the ring. Made and closed by the player thread."""
-
-    abandoned = False  # a stream that would not close is left behind in this process
-
-    def __init__(self, speaker: Speaker, ring: Ring, latency_s: float) -> None:
-        sd = portaudio()
-        self.speaker = speaker
-        self.frames = 0  # asked for by the device so far, silence included
-        self.xruns = 0  # the device ran dry while it played audio; stored by the callback
-        self._ring = ring
-        self._beats = 0
-        self._seen = -1
-        self._looks = 0
-        self._opened = self._since = 0.0
-        try:
-            self._stream = sd.OutputStream(
-                device=speaker.index,
-                channels=speaker.channels,
-                samplerate=speaker.rate,
-                dtype="float32",
-                latency=latency_s,
-                callback=self._callback,
-            )
-            self._stream.start()
-        except (sd.PortAudioError, ValueError) as exc:
-            message = f"the audio device {speaker.name!r} cannot be opened: {_reason(exc)}"
-            raise NoAudioDevice(message) from None
-        self.latency_s = float(self._stream.latency)
-
-    def _callback(self, out: Any, frames: int, time: Any, status: Any) -> None:
-        audio = self._ring.read_into(out)
-        if audio and status.output_underflow:
-            self.xruns += 1
-        self.frames += frames
-        self._beats += 1
-
-    def stalled(self, now: float) -> bool:
-        """True when the device no longer takes audio. To be called a few times a second."""
-        if not self._stream.active:
-            return True
-        if self._beats != self._seen:
-            self._opened = self._opened or now
-            self._seen, self._since, self._looks = self._beats, now, 0
-            return False
-        self._looks += 1
-        limit = START_GRACE_S if now - self._opened < START_GRACE_S else STALL_S
-        return self._looks >= STALL_LOOKS and now - self._since > limit
-
-    def close(self) -> None:
-        """Stops at once. On a thread of its own, because a hung sound server hangs its clients too."""
-        closer = threading.Thread(target=self._close, name="edged-audio-close", daemon=True)
-        closer.start()
-        closer.join(CLOSE_WAIT_S)
-        if closer.is_alive():
-            Output.abandoned = True
-
-    def _close(self) -> None:
-        sd = portaudio()
-        try:
-            self._stream.abort()
-            self._stream.close()
-        except sd.PortAudioError:
-            return  # the device is gone, and so is the stream

@@ -99,7 +99,8 @@ class Encoder:
 
 def _int16(samples: Samples) -> NDArray[np.int16]:
     # One rounding for WAV, FLAC and PCM, so that the three decode to the same samples.
-    return np.rint(samples * 32767.0).astype("<i2")
+    scaled: NDArray[np.int16] = np.rint(samples * 32767.0).astype("<i2")
+    return scaled
 
 
 def _wav_header(rate: int, data_bytes: int | None) -> bytes:

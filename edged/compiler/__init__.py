@@ -24,11 +24,11 @@ def build(family: str, out: Path, progress: Progress = silent, **options: Any) -
     Raises `MissingExtra` when a package for it is absent, `BundleError` when it cannot be written.
     """
     if family == "tone":
-        from edged.compiler import tone
+        from edged.compiler.tone import build as build_tone
 
-        return tone.build(out, progress, **options)
+        return build_tone(out, progress, **options)
     if family == "hibari":
-        from edged.compiler import hibari
+        from edged.compiler.hibari import build as build_hibari
 
-        return hibari.build(out, progress, **options)
+        return build_hibari(out, progress, **options)
     raise BundleFamilyUnknown(f"no voice family {family!r}", did_you_mean(family, FAMILIES))

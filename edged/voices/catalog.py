@@ -24,7 +24,7 @@ log = logging.getLogger("edged.voices")
 BUILT_IN = "hibari"
 
 
-def load_voices(settings: Settings, arena: Arena, status: Callable[[str], None]) -> dict[str, Voice]:
+def load_voices(settings: Settings, arena: Arena, status: Callable[[str], object]) -> dict[str, Voice]:
     """Every voice of the configured bundles by name, warmed up. Raises `BundleError` or `ConfigError`."""
     voices: dict[str, Voice] = {}
     for name in settings.voices.bundles:

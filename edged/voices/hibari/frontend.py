@@ -1,0 +1,160 @@
+"""English text to utterances of phoneme symbols, lazily. Text thread only.
+
+A text is cut four times, each time only as far as needed: into paragraphs, sentences (as the package
+does), pieces of bounded length before the G2P, and pieces that fit the synthesizer's shapes after it.
+Every loop is bounded by the length of the text, whatever the text is.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+from collections.abc import Callable, Iterator, Mapping
+
+from hibari.tts import Hibari
+
+from edged.errors import EdgedError
+from edged.job import Params, Utterance
+from edged.voices.hibari.synth import MAX_SPEED, MIN_SPEED
+
+log = logging.getLogger(__name__)
+
+PARAGRAPH_PAUSE_S = 0.3
+PIECE_CHARS = 600  # of a sentence given to the G2P at once: 10 ms of work
+RUN_CHARS = 48  # without a space; the G2P's work grows with the cube of a run's parts
+RUN_DIGITS = 15  # longer numbers are read digit by digit; the G2P counts to 10**36
+# Frames of 12.5 ms at speed 1, measured: 4.7-4.9 a symbol, and 50 around the sentence. The margin covers
+# slow passages; what still does not fit is spoken a little faster, with a warning.
+FRAMES_A_SYMBOL = 5.2
+FRAMES_AROUND = 64
+PADS = 2  # the silent symbols at both ends
+
+_PARAGRAPH = re.compile(r"\n\s*\n")
+_BLANKS = re.compile(r"[^\S\n]+")
+_LONG_RUN = re.compile(rf"\S{{{RUN_CHARS + 1},}}")
+_LONG_NUMBER = re.compile(rf"\d{{{RUN_DIGITS + 1},}}")
+_CLAUSE_END = re.compile(r"[,;:.!?…—–](?=\s)")
+_INNER_BREAK = re.compile(r"[\W_]")
+
+
+def pieces(text: str, limit: int, run_break: re.Pattern[str] | None = None) -> Iterator[str]:
+    """Cuts text into pieces of at most `limit` characters: after a clause, else at a space, else anywhere.
+
+    A cut in the first third of a piece is not taken: it would leave scraps.
+    """
+    start = 0
+    while len(text) - start > limit:
+        least = start + limit // 3
+        end = _last(_CLAUSE_END, text, least, start + limit)
+        if end < 0:
+            space = text.rfind(" ", least, start + limit + 1)
+            end = space if space >= 0 else -1
+        if end < 0 and run_break is not None:
+            end = _last(run_break, text, least, start + limit)
+        if end < 0:
+            end = start + limit
+        piece = text[start:end].strip()
+        if piece:
+            yield piece
+        start = end
+    rest = text[start:].strip()
+    if rest:
+        yield rest
+
+
+def _last(pattern: re.Pattern[str], text: str, begin: int, end: int) -> int:
+    """End of the last match within text[begin:end], or -1. One character more is seen for lookaheads."""
+    found = -1
+    for match in pattern.finditer(text, begin, min(len(text), end + 1)):
+        if match.end() <= end:
+            found = match.end()
+    return found
+
+
+class HibariFrontend:
+    """Implements `Frontend`."""
+
+    def __init__(
+        self,
+        g2p: Callable[[str], str],
+        symbols: Mapping[str, int],
+        *,
+        max_symbols: int,
+        max_frames: int,
+        max_letters: int,
+    ) -> None:
+        self._g2p = g2p
+        self._symbols = symbols
+        self._max_symbols = max_symbols
+        self._max_frames = max_frames
+        self._long_word = re.compile(rf"[^\W\d_]{{{max_letters + 1},}}")
+        self._max_letters = max_letters
+
+    def limit(self, speed: float) -> int:
+        """Most phonemes of an utterance at this speed."""
+        pace = min(MAX_SPEED, max(MIN_SPEED, speed))
+        fitting = int((self._max_frames - FRAMES_AROUND) * pace / FRAMES_A_SYMBOL)
+        return max(1, min(self._max_symbols, fitting) - PADS)
+
+    def utterances(self, text: str, params: Params) -> Iterator[Utterance]:
+        limit = self.limit(params.speed)
+        held: Utterance | None = None  # the last of a paragraph, until it is known whether one follows
+        index = 0
+        for paragraph in _PARAGRAPH.split(_BLANKS.sub(" ", text)):
+            for symbols, more in _with_more(self._symbols_of(paragraph, limit)):
+                if held is not None:
+                    yield held
+                    held = None
+                utterance = Utterance(index, symbols, 0.0 if more else PARAGRAPH_PAUSE_S)
+                index += 1
+                if more:
+                    yield utterance
+                else:
+                    held = utterance
+        if held is not None:
+            yield Utterance(held.index, held.symbols)
+
+    def _symbols_of(self, paragraph: str, limit: int) -> Iterator[tuple[int, ...]]:
+        for sentence in Hibari.split_sentences(paragraph):
+            for piece in pieces(self._tame(sentence), PIECE_CHARS):
+                for phonemes in pieces(self._read(piece), limit):
+                    numbers = tuple(self._symbols[c] for c in phonemes if c in self._symbols)
+                    if any(c.isalpha() for c in phonemes):  # marks alone have no sound
+                        yield (0, *numbers, 0)
+
+    def _tame(self, sentence: str) -> str:
+        """Puts spaces into runs that the G2P cannot take whole."""
+        sentence = _LONG_NUMBER.sub(lambda match: " ".join(match.group()), sentence)
+        sentence = self._long_word.sub(
+            lambda match: " ".join(pieces(match.group(), self._max_letters)), sentence
+        )
+        return _LONG_RUN.sub(lambda match: " ".join(pieces(match.group(), RUN_CHARS, _INNER_BREAK)), sentence)
+
+    def _read(self, piece: str) -> str:
+        """Phonemes of a piece; a word that makes the G2P fail is left out, the rest is spoken."""
+        try:
+            return self._g2p(piece)
+        except EdgedError:
+            raise
+        except Exception:
+            log.warning("the G2P failed on a sentence: reading it word by word", exc_info=False)
+        read = []
+        for word in piece.split():
+            try:
+                read.append(self._g2p(word))
+            except EdgedError:
+                raise
+            except Exception:
+                log.warning("the G2P failed on a word: left out")
+        return " ".join(read)
+
+
+def _with_more(items: Iterator[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], bool]]:
+    """Each item with whether another one follows; the first is not delayed by more than the second."""
+    previous: tuple[int, ...] | None = None
+    for item in items:
+        if previous is not None:
+            yield previous, True
+        previous = item
+    if previous is not None:
+        yield previous, False

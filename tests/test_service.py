@@ -1,0 +1,165 @@
+"""Start, stop and restart of the real process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import stat
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from tests.daemon import receive, receive_until, running, send
+
+LONG = " ".join(f"Line number {n} is running again." for n in range(40))
+SENTENCE = "Pump four has stopped."
+
+
+def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
+    """Another `edged serve`, for as long as it lives by itself."""
+    return subprocess.run(
+        [sys.executable, "-m", "edged", "serve", *arguments],
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+
+
+def test_sigterm_lets_live_jobs_end_and_refuses_new_ones(slow_bundle: Path) -> None:
+    with running(slow_bundle) as daemon, daemon.socket() as socket:
+        for number in range(3):
+            send(socket, op="synthesize", text=SENTENCE, id=f"live{number}", reply="events")
+        receive_until(socket, "started")
+        daemon.process.send_signal(signal.SIGTERM)
+        while daemon.request({"op": "status"})["state"] != "draining":
+            pass
+        refused = daemon.request({"op": "synthesize", "text": SENTENCE})
+        assert (refused["code"], refused["retryable"]) == ("shutting_down", True)
+        ended = [receive_until(socket, "done", "cancelled", "failed")[-1] for _ in range(3)]
+        assert {e["id"] for e in ended} == {"live0", "live1", "live2"}
+        assert {e["event"] for e in ended} == {"done"}
+        assert daemon.process.wait(10) == 0
+        assert not Path(daemon.endpoint.removeprefix("ipc://")).exists()
+
+
+def test_jobs_beyond_the_drain_deadline_are_cancelled_and_told(slow_bundle: Path) -> None:
+    with running(slow_bundle, service={"drain_s": 0.3}) as daemon, daemon.socket() as socket:
+        send(socket, op="synthesize", text=LONG, id="endless", reply="events", stream=True)
+        receive_until(socket, "started")
+        begin = time.monotonic()
+        assert daemon.stop(signal.SIGTERM) == 0
+        assert time.monotonic() - begin < 4.0
+        assert receive_until(socket, "cancelled", "done")[-1]["event"] == "cancelled"
+
+
+def test_a_second_sigint_forces_the_end(slow_bundle: Path) -> None:
+    with running(slow_bundle, service={"drain_s": 60.0}) as daemon, daemon.socket() as socket:
+        send(socket, op="synthesize", text=LONG, reply="events", stream=True)
+        receive_until(socket, "started")
+        daemon.process.send_signal(signal.SIGINT)
+        time.sleep(0.3)
+        assert daemon.process.poll() is None, "the first SIGINT must drain"
+        begin = time.monotonic()
+        assert daemon.stop(signal.SIGINT) == 130
+        assert time.monotonic() - begin < 1.0
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_it_restarts_on_the_same_socket_and_waiting_clients_reconnect(
+    tone_bundle: Path, number: signal.Signals
+) -> None:
+    with running(tone_bundle) as daemon, daemon.socket() as socket:
+        send(socket, op="ping", id="1")
+        assert receive(socket)["id"] == "1"
+        daemon.stop(number)
+        daemon.start()
+        send(socket, op="synthesize", text=SENTENCE, id="2")
+        assert receive(socket)["event"] == "done"
+
+
+def test_a_second_daemon_on_the_socket_is_refused_and_harms_nothing(tone_bundle: Path) -> None:
+    with running(tone_bundle) as daemon:
+        second = serve("--config", str(daemon.config))
+        assert second.returncode == 1
+        assert "already_running" in second.stderr
+        assert "Traceback" not in second.stderr
+        assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
+
+
+def test_the_socket_has_the_configured_mode(tone_bundle: Path) -> None:
+    for mode in ("660", "600"):
+        with running(tone_bundle, listen={"mode": mode}) as daemon:
+            for address in (daemon.endpoint, daemon.events):
+                found = stat.S_IMODE(os.stat(address.removeprefix("ipc://")).st_mode)
+                assert found == int(mode, 8)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["--bundle", "no-such-voice"], "bundle_missing", "no-such-voice"),
+        (["--endpoint", "ipc:///proc/nonexistent/edged.sock", "--bundle", "TONE"], "config", "nonexistent"),
+        (["--endpoint", "ipc:///tmp/" + "x" * 120, "--bundle", "TONE"], "config", "107"),
+        (["--config", "/no/such/file.yaml"], "config", "/no/such/file.yaml"),
+    ],
+)
+def test_it_says_why_it_cannot_start(
+    tone_bundle: Path, tmp_path: Path, arguments: list[str], code: str, says: str
+) -> None:
+    arguments = [str(tone_bundle) if a == "TONE" else a for a in arguments]
+    if "--endpoint" not in arguments:
+        arguments += ["--endpoint", f"ipc://{tmp_path}/edged.sock"]
+    result = serve(*arguments)
+    assert result.returncode == {"config": 2, "bundle_missing": 6}[code]
+    assert says in result.stderr
+    assert f"[{code}]" in result.stderr
+    assert "Traceback" not in result.stderr
+
+
+def test_a_damaged_bundle_is_refused_before_anything_is_served(tone_bundle: Path, tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged"
+    subprocess.run(["cp", "-r", str(tone_bundle), str(damaged)], check=True)
+    engine = damaged / "engines" / "tone.onnx"
+    data = bytearray(engine.read_bytes())
+    data[len(data) // 2] ^= 0xFF
+    engine.write_bytes(data)
+    result = serve("--endpoint", f"ipc://{tmp_path}/s", "--bundle", str(damaged))
+    assert result.returncode == 1
+    assert "bundle_hash_mismatch" in result.stderr
+    assert not (tmp_path / "s").exists()
+
+
+def test_two_bundles_serve_side_by_side_and_the_first_is_the_default(
+    tone_bundle: Path, tmp_path: Path
+) -> None:
+    from tests.bundles import build_tone
+
+    other = build_tone(tmp_path / "low", name="low", rate=16_000)
+    with running(tone_bundle, other) as daemon:
+        voices = daemon.request({"op": "voices"})["voices"]
+        assert [(v["name"], v["default"]) for v in voices] == [("tone", True), ("low", False)]
+        for voice, rate in (("tone", 24_000), ("low", 16_000), ("", 24_000)):
+            reply = daemon.request({"op": "synthesize", "text": SENTENCE, "voice": voice})
+            assert reply["sample_rate"] == rate
+
+
+def test_idle_it_sleeps(tone_bundle: Path) -> None:
+    """No polling: an idle daemon on a battery-powered box must not wake up."""
+    with running(tone_bundle) as daemon:
+        time.sleep(0.5)
+
+        def switches() -> int:
+            total = 0
+            for task in Path(f"/proc/{daemon.process.pid}/task").iterdir():
+                for line in (task / "status").read_text().splitlines():
+                    if line.startswith("voluntary_ctxt_switches"):
+                        total += int(line.split()[1])
+            return total
+
+        before = switches()
+        time.sleep(2.0)
+        assert (switches() - before) / 2.0 <= 20
