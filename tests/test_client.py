@@ -71,6 +71,11 @@ def idle(client: Client) -> Callable[[], bool]:
     return lambda: not client.status().jobs
 
 
+def freeze(daemon: Daemon) -> None:
+    daemon.process.send_signal(signal.SIGSTOP)
+    os.waitid(os.P_PID, daemon.process.pid, os.WSTOPPED | os.WNOWAIT)
+
+
 def no_daemon(endpoint: str, curve: Curve | None = None) -> tuple[NoDaemon, float]:
     start = time.monotonic()
     with Client(endpoint, curve=curve) as client, pytest.raises(NoDaemon) as caught:
@@ -132,7 +137,9 @@ def test_async_no_daemon(tmp_path: Path) -> None:
 def test_importing_the_client_is_light() -> None:
     script = "import sys, edged.client; print(*sys.modules)"
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert not {"numpy", "onnxruntime", "rich", "yaml", "click", "psutil"} & set(done.stdout.split())
+    assert not {"numpy", "onnxruntime", "rich", "yaml", "click", "psutil", "asyncio"} & set(
+        done.stdout.split()
+    )
 
 
 # -- what the client refuses itself -------------------------------------------------------------
@@ -321,12 +328,14 @@ def test_a_frozen_daemon_is_a_timeout(slow_bundle: Path) -> None:
     with running(slow_bundle) as daemon, Client(daemon.endpoint, timeout_s=0.5) as client:
         stream = client.stream(LONG)
         next(stream)
-        daemon.process.send_signal(signal.SIGSTOP)
+        freeze(daemon)
         try:
             with pytest.raises(ReplyTimeout):
                 client.ping()
             with pytest.raises(ReplyTimeout):
                 list(stream)
+            with Client(daemon.endpoint, timeout_s=1.2) as newcomer, pytest.raises(ReplyTimeout):
+                newcomer.ping()
         finally:
             daemon.process.send_signal(signal.SIGCONT)
         eventually(idle(client))
