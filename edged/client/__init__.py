@@ -2,7 +2,8 @@
 
 Light on purpose: pyzmq and msgspec, no numpy, no ONNX Runtime, no thread of its own. `connection` is the
 socket and the waiting calls, `blocking` and `aio` put a face on it, `results` is what comes back.
-Every failure is one of the classes in `edged.errors`.
+asyncio costs 40 ms to import, so `AsyncClient` is loaded when it is first named. Every failure is one of
+the classes in `edged.errors`.
 
     with Client() as edged:
         edged.speak("Door open.", priority="important")
@@ -10,11 +11,17 @@ Every failure is one of the classes in `edged.errors`.
             play(chunk.data)
 """
 
-from edged.client.aio import AsyncClient, AsyncStream
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from edged.client.blocking import Client, Stream
 from edged.client.endpoint import Curve
 from edged.client.results import Chunk, Synthesis
 from edged.protocol import Accepted, Done
+
+if TYPE_CHECKING:
+    from edged.client.aio import AsyncClient, AsyncStream
 
 __all__ = [
     "Accepted",
@@ -27,3 +34,11 @@ __all__ = [
     "Stream",
     "Synthesis",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("AsyncClient", "AsyncStream"):
+        from edged.client import aio
+
+        return getattr(aio, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

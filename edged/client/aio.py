@@ -15,9 +15,10 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from edged import protocol
-from edged.client.connection import CONNECT_S, FRAME_KB, Answer, Call, Connection, OnEvent
+from edged.client.base import AudioOptions, Base, Scope, SpeechOptions
+from edged.client.call import Answer, Call, OnEvent
+from edged.client.connection import FRAME_KB
 from edged.client.endpoint import Curve
-from edged.client.options import AudioOptions, Scope, SpeechOptions
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
 from edged.errors import EdgedError
 from edged.protocol import Accepted, Audio, Done
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=protocol.Event)
 
 
-class AsyncClient:
+class AsyncClient(Base):
     """Speaks through a daemon from asyncio; see `Client` for the arguments and options.
 
     Cancelling the task that awaits a call cancels its job. Belongs to the event loop of its first call.
@@ -43,16 +44,10 @@ class AsyncClient:
         curve: Curve | None = None,
         frame_kb: int = FRAME_KB,
     ) -> None:
-        from edged.paths import client_endpoint
-
-        self._connection = Connection(client_endpoint(endpoint), name, timeout_s, curve, frame_kb)
+        super().__init__(endpoint, timeout_s, name, curve=curve, frame_kb=frame_kb)
         self._descriptors = [int(s.FD) for s in (self._connection.socket, self._connection.monitor)]
         self._loop: asyncio.AbstractEventLoop | None = None
         self._linked = asyncio.Event()
-
-    @property
-    def endpoint(self) -> str:
-        return self._connection.endpoint
 
     async def __aenter__(self) -> AsyncClient:
         return self
@@ -78,13 +73,7 @@ class AsyncClient:
         **options: Unpack[SpeechOptions],
     ) -> Done | Accepted:
         """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted."""
-        request = protocol.Speak(
-            id=self._connection.new_id(),
-            client=self._connection.name,
-            text=text,
-            reply="events" if wait else "ack",
-            **options,
-        )
+        request = self._speak(text, wait, options)
         call = await self._send(request, long=wait)
         with self._ending(call):
             while True:
@@ -96,9 +85,7 @@ class AsyncClient:
         self, text: str, *, on_event: OnEvent | None = None, **options: Unpack[AudioOptions]
     ) -> Synthesis:
         """The whole audio of the text, in `format` (wav unless given)."""
-        request = protocol.Synthesize(
-            id=self._connection.new_id(), client=self._connection.name, text=text, reply="events", **options
-        )
+        request = self._synthesize(text, False, options)
         chunks: list[Chunk] = []
         call = await self._send(request, long=True)
         with self._ending(call):
@@ -116,37 +103,27 @@ class AsyncClient:
 
         The request is sent at the first `anext`. Leaving the loop early cancels the job.
         """
-        options.setdefault("format", "pcm_s16le")
-        request = protocol.Synthesize(
-            id=self._connection.new_id(),
-            client=self._connection.name,
-            text=text,
-            reply="events",
-            stream=True,
-            **options,
-        )
+        request = self._synthesize(text, True, options)
         return AsyncStream(self, request, on_event)
 
     # -- everything else ------------------------------------------------------------------------
 
     async def cancel(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.CancelReply:
         """Cancels by the daemon's job number, by a request's id, or by scope."""
-        request = protocol.Cancel(
-            id=self._connection.new_id(), client=self._connection.name, job=job, target=target, scope=scope
-        )
+        request = self._cancel(job, target, scope)
         return await self._ask(request, protocol.CancelReply)
 
     async def status(self) -> protocol.StatusReply:
-        return await self._ask(protocol.Status(id=self._connection.new_id()), protocol.StatusReply)
+        return await self._ask(protocol.Status(id=self._id()), protocol.StatusReply)
 
     async def voices(self) -> protocol.VoicesReply:
-        return await self._ask(protocol.Voices(id=self._connection.new_id()), protocol.VoicesReply)
+        return await self._ask(protocol.Voices(id=self._id()), protocol.VoicesReply)
 
     async def stats(self) -> protocol.StatsReply:
-        return await self._ask(protocol.Stats(id=self._connection.new_id()), protocol.StatsReply)
+        return await self._ask(protocol.Stats(id=self._id()), protocol.StatsReply)
 
     async def ping(self) -> protocol.Pong:
-        return await self._ask(protocol.Ping(id=self._connection.new_id()), protocol.Pong)
+        return await self._ask(protocol.Ping(id=self._id()), protocol.Pong)
 
     # -- the socket -----------------------------------------------------------------------------
 
@@ -160,12 +137,10 @@ class AsyncClient:
         self._connection.look()
         self._attach()
         self._pump()
-        until = monotonic() + CONNECT_S
+        since = monotonic()
         while not self._connection.connected:
-            left = until - monotonic()
-            if left <= 0 or self._connection.closed:
-                raise self._connection.unreachable()
-            await self._sleep(self._linked, left)
+            await self._sleep(self._linked, self._connection.link(since))
+            self._connection.look()
         call = _Call(request.id, long)
         self._connection.send(call, header)
         self._pump()
@@ -205,8 +180,7 @@ class AsyncClient:
 
     def _pump(self) -> None:
         self._connection.pump()
-        if self._connection.connected:
-            self._linked.set()
+        self._linked.set()  # what waits for the connection looks again
 
     @contextmanager
     def _ending(self, call: _Call) -> Iterator[None]:

@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, TypeVar
 import zmq
 
 from edged import protocol
-from edged.client.connection import CONNECT_S, FRAME_KB, Answer, Call, Connection, OnEvent
+from edged.client.base import AudioOptions, Base, Scope, SpeechOptions
+from edged.client.call import Answer, Call, OnEvent
+from edged.client.connection import FRAME_KB
 from edged.client.endpoint import Curve
-from edged.client.options import AudioOptions, Scope, SpeechOptions
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
 from edged.protocol import Accepted, Audio, Done
 
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
 E = TypeVar("E", bound=protocol.Event)
 
 
-class Client:
+class Client(Base):
     """Speaks through a daemon. Connects in the background; the first call waits for it.
 
     endpoint: None means $EDGED_ENDPOINT or the default socket of this machine. timeout_s: how long the
@@ -46,17 +47,11 @@ class Client:
         curve: Curve | None = None,
         frame_kb: int = FRAME_KB,
     ) -> None:
-        from edged.paths import client_endpoint
-
-        self._connection = Connection(client_endpoint(endpoint), name, timeout_s, curve, frame_kb)
+        super().__init__(endpoint, timeout_s, name, curve=curve, frame_kb=frame_kb)
         self._poller = zmq.Poller()
         self._poller.register(self._connection.socket, zmq.POLLIN)
         self._poller.register(self._connection.monitor, zmq.POLLIN)
         self._lock = Lock()
-
-    @property
-    def endpoint(self) -> str:
-        return self._connection.endpoint
 
     def __enter__(self) -> Client:
         return self
@@ -82,13 +77,7 @@ class Client:
 
         Ctrl-C or any other exception while waiting cancels the job.
         """
-        request = protocol.Speak(
-            id=self._connection.new_id(),
-            client=self._connection.name,
-            text=text,
-            reply="events" if wait else "ack",
-            **options,
-        )
+        request = self._speak(text, wait, options)
         call = self._send(request, long=wait)
         with self._ending(call):
             while True:
@@ -100,9 +89,7 @@ class Client:
         self, text: str, *, on_event: OnEvent | None = None, **options: Unpack[AudioOptions]
     ) -> Synthesis:
         """The whole audio of the text, in `format` (wav unless given)."""
-        request = protocol.Synthesize(
-            id=self._connection.new_id(), client=self._connection.name, text=text, reply="events", **options
-        )
+        request = self._synthesize(text, False, options)
         chunks: list[Chunk] = []
         call = self._send(request, long=True)
         with self._ending(call):
@@ -120,37 +107,27 @@ class Client:
 
         The request is sent now, not at the first `next`. Leaving the loop early cancels the job.
         """
-        options.setdefault("format", "pcm_s16le")
-        request = protocol.Synthesize(
-            id=self._connection.new_id(),
-            client=self._connection.name,
-            text=text,
-            reply="events",
-            stream=True,
-            **options,
-        )
+        request = self._synthesize(text, True, options)
         return Stream(self, self._send(request, long=True), on_event)
 
     # -- everything else ------------------------------------------------------------------------
 
     def cancel(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.CancelReply:
         """Cancels by the daemon's job number, by a request's id, or by scope."""
-        request = protocol.Cancel(
-            id=self._connection.new_id(), client=self._connection.name, job=job, target=target, scope=scope
-        )
+        request = self._cancel(job, target, scope)
         return self._ask(request, protocol.CancelReply)
 
     def status(self) -> protocol.StatusReply:
-        return self._ask(protocol.Status(id=self._connection.new_id()), protocol.StatusReply)
+        return self._ask(protocol.Status(id=self._id()), protocol.StatusReply)
 
     def voices(self) -> protocol.VoicesReply:
-        return self._ask(protocol.Voices(id=self._connection.new_id()), protocol.VoicesReply)
+        return self._ask(protocol.Voices(id=self._id()), protocol.VoicesReply)
 
     def stats(self) -> protocol.StatsReply:
-        return self._ask(protocol.Stats(id=self._connection.new_id()), protocol.StatsReply)
+        return self._ask(protocol.Stats(id=self._id()), protocol.StatsReply)
 
     def ping(self) -> protocol.Pong:
-        return self._ask(protocol.Ping(id=self._connection.new_id()), protocol.Pong)
+        return self._ask(protocol.Ping(id=self._id()), protocol.Pong)
 
     # -- the socket -----------------------------------------------------------------------------
 
@@ -165,12 +142,9 @@ class Client:
         with self._turn():
             self._connection.look()
             self._connection.pump()
-            until = monotonic() + CONNECT_S
+            since = monotonic()
             while not self._connection.connected:
-                left = until - monotonic()
-                if left <= 0:
-                    raise self._connection.unreachable()
-                self._poller.poll(_ms(left))
+                self._poller.poll(_ms(self._connection.link(since)))
                 self._connection.pump()
             self._connection.send(call, header)
         return call

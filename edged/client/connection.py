@@ -12,20 +12,18 @@ connected means a long job or a stuck daemon; a ping sent alongside tells which.
 
 from __future__ import annotations
 
-import secrets
-from collections import deque
-from collections.abc import Callable
+import os
+import struct
 from contextlib import suppress
 from itertools import count
 from time import monotonic
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from edged import protocol
+from edged.client.call import Call
 from edged.client.endpoint import CHECK_ENDPOINT, Curve, look, unreachable
 from edged.errors import BadReply, BadValue, EdgedError, FrameTooLarge, NoDaemon, ReplyTimeout
-from edged.protocol import AnyEvent
 
 CONNECT_S = 1.0  # a restarting daemon gets this long before NoDaemon; local connects take under 10 ms
 LINGER_MS = 1_000  # a cancel sent just before closing must still leave the process
@@ -34,41 +32,16 @@ HEARTBEAT_LOST_MS = 5_000
 FRAME_KB = 256  # the daemon's default limits.frame_kb; it cuts the connection above it
 
 _MONITORED = (
-    zmq.EVENT_HANDSHAKE_SUCCEEDED
+    zmq.EVENT_CONNECTED
+    | zmq.EVENT_HANDSHAKE_SUCCEEDED
     | zmq.EVENT_DISCONNECTED
     | zmq.EVENT_HANDSHAKE_FAILED_AUTH
     | zmq.EVENT_HANDSHAKE_FAILED_NO_DETAIL
     | zmq.EVENT_HANDSHAKE_FAILED_PROTOCOL
 )
 
-Answer = tuple[AnyEvent, bytes]
-OnEvent = Callable[[AnyEvent], None]
-
-
-class Call:
-    """One request that waits for answers. `long`: silence may mean a long job, so ask with a ping."""
-
-    def __init__(self, id: str, long: bool) -> None:
-        self.id = id
-        self.long = long
-        self.since = monotonic()
-        self.answered = False
-        self.ended = False
-        self.answers: deque[Answer | EdgedError] = deque()
-
-    def put(self, answer: Answer | EdgedError) -> None:
-        """The next answer came. The asyncio client overrides it to wake its task."""
-        self.answered = True
-        self.answers.append(answer)
-
-    def take(self) -> Answer:
-        """The next answer that has come. Raises it when it is an error of the connection."""
-        answer = self.answers.popleft()
-        self.since = monotonic()
-        if isinstance(answer, EdgedError):
-            raise answer
-        self.ended = isinstance(answer[0], protocol.TERMINAL)
-        return answer
+# zmq.utils.monitor would read it too, but imports asyncio.
+_MONITOR_EVENT = struct.Struct("=H")
 
 
 class Connection:
@@ -82,11 +55,12 @@ class Connection:
         self.connected = False
         self._timeout_s = timeout_s
         self._frame_limit = frame_kb * 1024
+        self._reached = False  # connected, though the other side may not have said anything yet
         self._refused = False
         self._heard = 0.0
         self._probing = False
         self._calls: dict[str, Call] = {}
-        self._prefix = secrets.token_hex(4)
+        self._prefix = os.urandom(4).hex()
         self._numbers = count(1)
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
         self.socket.setsockopt(zmq.LINGER, LINGER_MS)
@@ -144,8 +118,9 @@ class Connection:
         self._calls[call.id] = call
 
     def end(self, call: Call) -> None:
-        """No more answers are wanted: cancels the job if it may still be alive. Never raises."""
-        if self._calls.pop(call.id, None) is None or call.ended or not call.long or self.closed:
+        """No more answers are wanted: cancels the job unless its ending has come. Never raises."""
+        self.pump()
+        if self._calls.pop(call.id, None) is None or not call.long or call.has_ended():
             return
         with suppress(EdgedError):  # no connection: the daemon ended the job with it
             self._push(protocol.encode(protocol.Cancel(id=self.new_id(), client=self.name, target=call.id)))
@@ -164,14 +139,17 @@ class Connection:
         self._receive_all()
         while not self.closed:
             try:
-                event = recv_monitor_message(self.monitor, zmq.NOBLOCK)["event"]
+                frames = self.monitor.recv_multipart(zmq.NOBLOCK)
             except zmq.Again:
                 return
-            if event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
+            event = _MONITOR_EVENT.unpack_from(frames[0])[0]
+            if event == zmq.EVENT_CONNECTED:
+                self._reached = True
+            elif event == zmq.EVENT_HANDSHAKE_SUCCEEDED:
                 self.connected, self._refused = True, False
             elif event == zmq.EVENT_DISCONNECTED:
                 self._receive_all()
-                self.connected = False
+                self.connected = self._reached = False
                 self._fail_all("the daemon closed the connection")
             else:
                 self._refused = True
@@ -219,8 +197,16 @@ class Connection:
         if not self.connected:
             look(self.endpoint)
 
-    def unreachable(self) -> NoDaemon:
-        return unreachable(self.endpoint, self._refused)
+    def link(self, since: float) -> float:
+        """Seconds the owner may sleep for a connection it awaits `since` then. Raises at the end of them.
+
+        A daemon that was reached but does not greet is overloaded or frozen, not absent.
+        """
+        slow = self._reached and not self._refused
+        left = since + (max(self._timeout_s, CONNECT_S) if slow else CONNECT_S) - monotonic()
+        if left > 0:
+            return left
+        raise self._silent() if slow else unreachable(self.endpoint, self._refused)
 
     def patience(self, call: Call) -> float:
         """Seconds the owner may sleep for this call. Raises `ReplyTimeout` when there are none left.
@@ -230,7 +216,7 @@ class Connection:
         heard = max(call.since, self._heard) if call.long else call.since
         left = heard + self._timeout_s - monotonic()
         if left <= 0:
-            raise ReplyTimeout(f"the daemon was silent for {self._timeout_s:g} s")
+            raise self._silent()
         if not call.long or self._probing:
             return left
         if left > self._timeout_s / 2:
@@ -238,3 +224,6 @@ class Connection:
         self._push(protocol.encode(protocol.Ping(id=self.new_id(), client=self.name)))
         self._probing = True
         return left
+
+    def _silent(self) -> ReplyTimeout:
+        return ReplyTimeout(f"the daemon was silent for {self._timeout_s:g} s")

@@ -1,0 +1,86 @@
+"""What `Client` and `AsyncClient` share: their options, typed once for both, and the requests they make.
+
+No thread and no waiting. The daemon checks the values. Neighbours: `connection`; `blocking` and `aio`.
+"""
+
+from __future__ import annotations
+
+from typing import Literal, TypedDict
+
+from edged import protocol
+from edged.client.connection import FRAME_KB, Connection
+from edged.client.endpoint import Curve
+from edged.paths import client_endpoint
+from edged.protocol import Format, PriorityName
+
+OnDisconnect = Literal["finish", "cancel"]
+Scope = Literal["job", "mine", "all"]
+
+
+class SpeechOptions(TypedDict, total=False):
+    """How a text is spoken.
+
+    voice: a name from `voices()`; "" is the daemon's default. speed: 0.5 to 2.0. volume: linear gain,
+    0.0 to 4.0. seed: the same seed gives the same samples. priority: important, message, text (the
+    default), notification, progress. deadline_ms: fail instead of starting later than this.
+    on_disconnect: whether a vanished client's job is finished (the default of speak) or cancelled (of
+    synthesize).
+    """
+
+    voice: str
+    speed: float
+    volume: float
+    seed: int
+    priority: PriorityName
+    deadline_ms: int | None
+    on_disconnect: OnDisconnect | None
+
+
+class AudioOptions(SpeechOptions, total=False):
+    """How audio comes back. format: "wav" for synthesize, "pcm_s16le" for stream; sample_rate: in Hz,
+    0 is the voice's own."""
+
+    format: Format
+    sample_rate: int
+
+
+class Base:
+    """Owns the connection and makes requests for it, each with an id of its own."""
+
+    def __init__(
+        self,
+        endpoint: str | None = None,
+        timeout_s: float = 10.0,
+        name: str = "",
+        *,
+        curve: Curve | None = None,
+        frame_kb: int = FRAME_KB,
+    ) -> None:
+        self._connection = Connection(client_endpoint(endpoint), name, timeout_s, curve, frame_kb)
+
+    @property
+    def endpoint(self) -> str:
+        return self._connection.endpoint
+
+    def _id(self) -> str:
+        return self._connection.new_id()
+
+    def _speak(self, text: str, wait: bool, options: SpeechOptions) -> protocol.Speak:
+        reply: protocol.Reply = "events" if wait else "ack"
+        return protocol.Speak(id=self._id(), client=self._connection.name, text=text, reply=reply, **options)
+
+    def _synthesize(self, text: str, stream: bool, options: AudioOptions) -> protocol.Synthesize:
+        if stream:
+            options = {"format": "pcm_s16le", **options}
+        return protocol.Synthesize(
+            id=self._id(),
+            client=self._connection.name,
+            text=text,
+            reply="events",
+            stream=stream,
+            **options,
+        )
+
+    def _cancel(self, job: str, target: str, scope: Scope) -> protocol.Cancel:
+        client = self._connection.name
+        return protocol.Cancel(id=self._id(), client=client, job=job, target=target, scope=scope)

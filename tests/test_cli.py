@@ -1,0 +1,359 @@
+"""The command line as real processes: exit codes, output, signals, pipes, import weight."""
+
+from __future__ import annotations
+
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import time
+import wave
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+
+from edged.cli import exits
+from edged.client import Client
+from tests.daemon import Daemon, running
+
+EDGED = [sys.executable, "-m", "edged"]
+LONG = "This sentence is long enough to keep the voice busy. " * 40
+HEAVY = {"numpy", "onnxruntime", "rich", "yaml", "soundfile", "sounddevice", "psutil", "asyncio"}
+
+
+def edged(
+    *args: str, input: bytes | None = None, python: tuple[str, ...] = (), **env: str
+) -> subprocess.CompletedProcess[bytes]:
+    environment = {k: v for k, v in os.environ.items() if k not in ("EDGED_ENDPOINT", "EDGED_CONFIG")}
+    return subprocess.run(
+        [sys.executable, *python, "-m", "edged", *args],
+        input=input,
+        capture_output=True,
+        env={**environment, **env},
+        timeout=60,
+    )
+
+
+def at(daemon: Daemon, *args: str, **options: Any) -> subprocess.CompletedProcess[bytes]:
+    return edged(*args, EDGED_ENDPOINT=daemon.endpoint, **options)
+
+
+def succeed(result: subprocess.CompletedProcess[bytes]) -> str:
+    assert result.returncode == 0, result.stderr.decode()
+    assert b"Traceback" not in result.stderr
+    return result.stdout.decode()
+
+
+def fail(result: subprocess.CompletedProcess[bytes], code: int) -> str:
+    assert result.returncode == code, (result.returncode, result.stdout, result.stderr)
+    assert b"Traceback" not in result.stderr
+    return result.stderr.decode()
+
+
+@pytest.fixture(scope="module")
+def slow_daemon(slow_bundle: Path) -> Iterator[Daemon]:
+    with running(slow_bundle) as started:
+        yield started
+
+
+def wait_for_jobs(client: Client, count: int, within_s: float = 10.0) -> None:
+    until = time.monotonic() + within_s
+    while len(client.status().jobs) != count:
+        assert time.monotonic() < until, client.status().jobs
+        time.sleep(0.01)
+
+
+# -- without a daemon ---------------------------------------------------------------------------
+
+
+def test_help_names_every_command_and_exit_code() -> None:
+    text = succeed(edged("-h"))
+    for word in ("serve", "say", "cancel", "status", "voices", "bundle", "Exit codes:", "130"):
+        assert word in text
+    assert "--endpoint" in succeed(edged("say", "--help"))
+    assert succeed(edged("--version")).startswith("edged, version ")
+
+
+@pytest.mark.parametrize(
+    "args",
+    [
+        ("nonsense",),
+        ("say",),
+        ("say", "--speed", "9", "x"),
+        ("say", "--out", "x.unknown", "x"),
+        ("say", "--out", "-", "--json", "x"),
+        ("say", "--out", "x.wav", "--no-wait", "x"),
+        ("say", "--format", "wav", "x"),
+        ("cancel",),
+        ("cancel", "1", "--all"),
+        ("check-config",),
+        ("bundle", "build", "tone", "--set", "nonsense"),
+        ("keys", "make", "/tmp", "a/b"),
+    ],
+)
+def test_wrong_usage(args: tuple[str, ...]) -> None:
+    assert fail(edged(*args), exits.USAGE).strip()
+
+
+@pytest.mark.parametrize(
+    "args", [("say", "x"), ("status",), ("voices",), ("stats",), ("ping",), ("cancel", "1")]
+)
+def test_no_daemon(args: tuple[str, ...], tmp_path: Path) -> None:
+    start = time.monotonic()
+    error = fail(edged("--endpoint", f"ipc://{tmp_path}/none.sock", *args), exits.NO_DAEMON)
+    assert time.monotonic() - start < 2
+    assert error.startswith("edged: error [no_daemon]: ")
+    assert "edged serve" in error
+    result = edged(*args, "--json", "--endpoint", f"ipc://{tmp_path}/none.sock")
+    assert result.returncode == exits.NO_DAEMON
+    event = json.loads(result.stdout)
+    assert (event["event"], event["code"], event["retryable"]) == ("failed", "no_daemon", True)
+    assert not result.stderr
+
+
+def test_check_config_tells_every_problem_on_its_line(tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.yaml", tmp_path / "bad.yaml"
+    good.write_text("limits:\n  jobs: 5\n")
+    assert "ok" in succeed(edged("check-config", str(good)))
+    bad.write_text("limits:\n  jobs: many\naudio:\n  volum: 1\n")
+    result = edged("check-config", str(bad))
+    fail(result, exits.USAGE)
+    assert len(result.stdout.splitlines()) == 2
+    fail(edged("check-config", str(tmp_path / "none.yaml")), exits.USAGE)
+
+
+def test_the_printed_configuration_is_valid(tmp_path: Path) -> None:
+    file = tmp_path / "edged.yaml"
+    file.write_text(succeed(edged("config")))
+    succeed(edged("check-config", str(file)))
+
+
+def test_protocol() -> None:
+    text = succeed(edged("protocol"))
+    assert "synthesize" in text
+    assert "cancel_reply" in text
+    schema = json.loads(succeed(edged("protocol", "--schema")))
+    jsonschema.Draft202012Validator.check_schema(schema)
+
+
+def test_keys_make(tmp_path: Path) -> None:
+    directory = tmp_path / "keys"
+    printed = succeed(edged("keys", "make", str(directory), "box")).splitlines()
+    assert printed == [str(directory / "box.key"), str(directory / "box.key_secret")]
+    assert (directory / "box.key_secret").stat().st_mode & 0o077 == 0
+    assert "remove it first" in fail(edged("keys", "make", str(directory), "box"), exits.USAGE)
+
+
+def test_bundles_are_built_listed_and_verified(tmp_path: Path) -> None:
+    store = tmp_path / "bundles"
+    env = {"EDGED_BUNDLES": str(store)}
+    path = succeed(edged("bundle", "build", "tone", "--set", "rate=16000", **env)).strip()
+    assert path == str(store / "tone")
+    assert "tone" in succeed(edged("bundle", "list", **env))
+    assert "every file" in succeed(edged("bundle", "verify", "tone", **env))
+    assert "every file" in succeed(edged("bundle", "verify", path))
+    engine = next((store / "tone" / "engines").iterdir())
+    engine.write_bytes(engine.read_bytes()[:-1] + b"?")
+    assert "[bundle_hash_mismatch]" in fail(edged("bundle", "verify", "tone", **env), exits.FAILED)
+    assert "[bundle_missing]" in fail(edged("bundle", "verify", "none", **env), exits.MISSING)
+    error = fail(edged("bundle", "build", "tone", "--set", "colour=red", **env), exits.USAGE)
+    assert "no option 'colour'" in error
+    assert "[bundle_family_unknown]" in fail(edged("bundle", "build", "none", **env), exits.FAILED)
+
+
+def test_serve_tells_why_it_cannot_start(daemon: Daemon, tmp_path: Path) -> None:
+    endpoint = f"ipc://{tmp_path}/edged.sock"
+    error = fail(edged("serve", "--bundle", str(tmp_path / "none"), "--endpoint", endpoint), exits.MISSING)
+    assert "[bundle_missing]" in error
+    assert "[already_running]" in fail(edged("serve", "--endpoint", daemon.endpoint), exits.FAILED)
+    assert "[config]" in fail(edged("serve", "--config", str(tmp_path / "none.yaml")), exits.USAGE)
+
+
+# -- weight -------------------------------------------------------------------------------------
+
+
+def imported(result: subprocess.CompletedProcess[bytes]) -> set[str]:
+    lines = result.stderr.decode().splitlines()
+    return {line.rsplit("|", 1)[1].strip() for line in lines if line.startswith("import time:")}
+
+
+def test_say_imports_nothing_heavy(daemon: Daemon, tmp_path: Path) -> None:
+    result = at(daemon, "say", "--out", str(tmp_path / "a.wav"), "Hello.", python=("-X", "importtime"))
+    succeed(result)
+    assert not HEAVY & imported(result)
+
+
+def test_serve_does_not_import_the_client_side(tmp_path: Path) -> None:
+    missing = str(tmp_path / "none")
+    endpoint = f"ipc://{tmp_path}/edged.sock"
+    result = edged("serve", "--bundle", missing, "--endpoint", endpoint, python=("-X", "importtime"))
+    fail(result, exits.MISSING)
+    assert not {"rich", "onnx", "edged.client", "edged.compiler"} & imported(result)
+
+
+# -- with a daemon ------------------------------------------------------------------------------
+
+
+def test_questions_in_text_and_json(daemon: Daemon) -> None:
+    assert "answers in" in succeed(at(daemon, "ping"))
+    assert "ready" in succeed(at(daemon, "status"))
+    assert "tone *" in succeed(at(daemon, "voices"))
+    assert "real-time factor" in succeed(at(daemon, "stats"))
+    for command, event in (("ping", "pong"), ("status", "status_reply"), ("voices", "voices_reply")):
+        assert json.loads(succeed(at(daemon, command, "--json")))["event"] == event
+    assert json.loads(succeed(at(daemon, "stats", "--json")))["event"] == "stats_reply"
+    assert json.loads(succeed(at(daemon, "cancel", "--all", "--json")))["jobs"] == []
+    assert "nothing" in succeed(at(daemon, "cancel", "--mine"))
+
+
+def test_say_makes_files_by_their_suffix(daemon: Daemon, tmp_path: Path) -> None:
+    file = tmp_path / "door.wav"
+    assert succeed(at(daemon, "say", "Door", "open.", "--out", str(file), "--sample-rate", "16000")) == ""
+    with wave.open(str(file)) as audio:
+        assert audio.getframerate() == 16_000
+        assert audio.getnframes() > 1_000
+    for name, magic in (("a.flac", b"fLaC"), ("a.opus", b"OggS"), ("a.ogg", b"OggS")):
+        succeed(at(daemon, "say", "Door open.", "--out", str(tmp_path / name)))
+        assert (tmp_path / name).read_bytes().startswith(magic)
+    done = json.loads(succeed(at(daemon, "say", "Door open.", "--out", str(tmp_path / "b.raw"), "--json")))
+    assert (done["event"], done["format"]) == ("done", "pcm_s16le")
+    assert "no directory" in fail(at(daemon, "say", "x", "--out", f"{tmp_path}/none/a.wav"), exits.USAGE)
+
+
+def test_say_streams_to_stdout_and_reads_stdin(daemon: Daemon, tmp_path: Path) -> None:
+    pcm = ("--out", "-", "--format", "pcm_s16le")
+    told = at(daemon, "say", "Door open.", *pcm)
+    piped = at(daemon, "say", "-", *pcm, input=b"Door open.\n")
+    file = tmp_path / "a.pcm"
+    succeed(at(daemon, "say", "Door open.", "--out", str(file)))
+    assert told.stdout == piped.stdout == file.read_bytes()
+    assert at(daemon, "say", "Door open.", "--out", "-").stdout.startswith(b"RIFF")
+
+
+def test_failures_of_a_job(daemon: Daemon, tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "a.wav"))
+    error = fail(at(daemon, "say", "Hello.", "--voice", "nobody", *out), exits.FAILED)
+    assert error.startswith("edged: error [unknown_voice]: ")
+    assert "\n  voices: tone" in error
+    assert "[empty_text]" in fail(at(daemon, "say", "-", *out, input=b""), exits.FAILED)
+    assert "not UTF-8" in fail(at(daemon, "say", "-", *out, input=b"\xff"), exits.FAILED)
+    assert "[frame_too_large]" in fail(at(daemon, "say", "-", *out, input=b"x" * 400_000), exits.FAILED)
+    assert "[frame_too_large]" in fail(at(daemon, "say", "-", *out, input=b"x" * 2_000_000), exits.FAILED)
+    assert "[unknown_job]" in fail(at(daemon, "cancel", "none"), exits.FAILED)
+    assert "characters have no sound" in at(daemon, "say", "Hi \U0001f600", *out).stderr.decode()
+    assert "[no_audio_device]" in fail(at(daemon, "say", "Hello."), exits.MISSING)
+    result = at(daemon, "say", "Hello.", "--no-wait", "--json")
+    fail(result, exits.MISSING)
+    assert json.loads(result.stdout)["code"] == "no_audio_device"
+    assert not list(tmp_path.glob("*.wav.*"))
+
+
+def test_ctrl_c_cancels_the_job(slow_daemon: Daemon) -> None:
+    with Client(slow_daemon.endpoint) as client:
+        before = client.stats().cancelled
+        say = subprocess.Popen(
+            [*EDGED, "--endpoint", slow_daemon.endpoint, "say", "--out", "-", LONG],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.PIPE,
+        )
+        wait_for_jobs(client, 1)
+        say.send_signal(signal.SIGINT)
+        _, stderr = say.communicate(timeout=5)
+        assert say.returncode == exits.INTERRUPTED
+        assert b"Traceback" not in stderr
+        wait_for_jobs(client, 0, within_s=2.0)
+        assert client.stats().cancelled == before + 1
+
+
+def test_a_reader_that_has_enough_cancels_quietly(slow_daemon: Daemon) -> None:
+    with Client(slow_daemon.endpoint) as client:
+        say = subprocess.Popen(
+            [*EDGED, "--endpoint", slow_daemon.endpoint, "say", "--out", "-", LONG],
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        assert say.stdout is not None
+        assert say.stderr is not None
+        assert len(say.stdout.read(100)) == 100
+        say.stdout.close()
+        assert say.wait(10) == exits.FAILED
+        assert say.stderr.read() == b""
+        say.stderr.close()
+        wait_for_jobs(client, 0, within_s=2.0)
+
+
+def test_cancel_mine_ends_another_say(slow_daemon: Daemon, tmp_path: Path) -> None:
+    with Client(slow_daemon.endpoint) as client:
+        say = subprocess.Popen(
+            [
+                *EDGED,
+                "--endpoint",
+                slow_daemon.endpoint,
+                "say",
+                "--json",
+                "--out",
+                str(tmp_path / "a.wav"),
+                LONG,
+            ],
+            stdout=subprocess.PIPE,
+        )
+        wait_for_jobs(client, 1)
+        job = client.status().jobs[0].job
+        assert job in succeed(at(slow_daemon, "status"))
+        assert job in succeed(at(slow_daemon, "cancel", "--mine"))
+        stdout, _ = say.communicate(timeout=5)
+        assert say.returncode == exits.FAILED
+        event = json.loads(stdout)
+        assert (event["event"], event["code"], event["job"]) == ("failed", "cancelled", job)
+        assert not (tmp_path / "a.wav").exists()
+
+
+def test_timeout_and_busy(slow_bundle: Path, tmp_path: Path) -> None:
+    with running(slow_bundle, limits={"jobs": 1}) as daemon, Client(daemon.endpoint) as client:
+        out = ("--out", str(tmp_path / "a.wav"))
+        with client.stream(LONG) as stream:
+            next(stream)
+            assert "[busy]" in fail(at(daemon, "say", "Hello.", *out), exits.BUSY)
+        daemon.process.send_signal(signal.SIGSTOP)
+        try:
+            assert "[timeout]" in fail(at(daemon, "ping", "--timeout", "0.5"), exits.TIMEOUT)
+        finally:
+            daemon.process.send_signal(signal.SIGCONT)
+
+
+def on_a_terminal(*args: str) -> tuple[int, str]:
+    """The exit code and everything printed, with stdout and stderr on a pseudo-terminal."""
+    master, slave = pty.openpty()
+    process = subprocess.Popen(
+        [*EDGED, *args], stdout=slave, stderr=slave, env={**os.environ, "TERM": "xterm"}
+    )
+    os.close(slave)
+    shown = b""
+    try:
+        while data := os.read(master, 65536):
+            shown += data
+    except OSError:  # the other side is closed
+        pass
+    finally:
+        os.close(master)
+    return process.wait(10), shown.decode()
+
+
+def test_on_a_terminal_tables_and_a_spinner_are_drawn(slow_daemon: Daemon, tmp_path: Path) -> None:
+    endpoint = ("--endpoint", slow_daemon.endpoint)
+    code, shown = on_a_terminal("voices", *endpoint)
+    assert code == 0
+    assert "┃" in shown
+    code, shown = on_a_terminal("say", "--out", str(tmp_path / "a.wav"), LONG[:200], *endpoint)
+    assert code == 0
+    assert "slow" in shown
+    code, shown = on_a_terminal("bundle", "build", "tone", "--out", str(tmp_path / "tone"))
+    assert code == 0
+    assert str(tmp_path / "tone") in shown.replace("\r\n", "")
+    code, shown = on_a_terminal("status", *endpoint)
+    assert "ready" in shown
