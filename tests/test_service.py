@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from edged.compiler import build
 from tests.daemon import receive, receive_until, running, send
 
 LONG = " ".join(f"Line number {n} is running again." for n in range(40))
@@ -136,9 +137,7 @@ def test_a_damaged_bundle_is_refused_before_anything_is_served(tone_bundle: Path
 def test_two_bundles_serve_side_by_side_and_the_first_is_the_default(
     tone_bundle: Path, tmp_path: Path
 ) -> None:
-    from tests.bundles import build_tone
-
-    other = build_tone(tmp_path / "low", name="low", rate=16_000)
+    other = build("tone", tmp_path / "low", name="low", rate=16_000)
     with running(tone_bundle, other) as daemon:
         voices = daemon.request({"op": "voices"})["voices"]
         assert [(v["name"], v["default"]) for v in voices] == [("tone", True), ("low", False)]

@@ -108,7 +108,7 @@ class OrtEngine:
                 spec = declared[node.name]
                 element = _TYPES.get(node.type.removeprefix("tensor(").removesuffix(")"), node.type)
                 fixed = len(node.shape) == len(spec.shape) and all(
-                    not isinstance(dim, int) or dim >= most
+                    not isinstance(dim, int) or dim == most
                     for dim, most in zip(node.shape, spec.shape, strict=True)
                 )
                 if element != spec.dtype or not fixed:

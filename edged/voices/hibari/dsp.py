@@ -43,9 +43,10 @@ _invert: Any = np.fft.irfft
 
 _turn = np.arange(WINDOW) / WINDOW
 _HANN = 0.5 - 0.5 * np.cos(2 * np.pi * _turn)
-# Analysis: a cosine of amplitude 1 has magnitude 1. Synthesis: the squared windows of the frames over a
+# Analysis: a cosine of amplitude 1 has magnitude 1; the transform divides by its length, because without
+# a factor numpy computes it in double precision. Synthesis: the squared windows of the frames over a
 # sample sum to 1.5, which is divided out here.
-_ANALYSIS = (_HANN / (WINDOW / 4)).astype(np.float32)
+_ANALYSIS = (_HANN * 4).astype(np.float32)
 _SQUARES = (_HANN**2).reshape(OVERLAP, HOP)
 _SYNTHESIS = (_HANN / 1.5).astype(np.float32)
 # The first and last half windows are covered by three and two frames only.
@@ -113,7 +114,7 @@ class Vocoder:
         spectrum, factor, frames = self._spectrum[:n], self._factor[:n], self._frames[:n]
 
         np.multiply(self._windows[start : start + n], _ANALYSIS, out=frames)
-        _transform(frames, axis=1, out=spectrum)
+        _transform(frames, axis=1, norm="forward", out=spectrum)
         np.tanh(theta, out=a)
         a *= np.float32(np.pi)
         _polar(lh, a, b, factor)
