@@ -11,19 +11,19 @@ from tests import bundles
 from tests.daemon import Daemon, running
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def tone_bundle() -> Path:
     """A tiny real ONNX voice."""
     return bundles.tone()
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def slow_bundle() -> Path:
     """The tiny voice with enough real matrix work that a sentence takes a good part of a second."""
     return bundles.tone(work=400)
 
 
-@pytest.fixture
+@pytest.fixture(scope="session")
 def hibari_bundle() -> Path:
     """The built-in English voice."""
     return bundles.hibari()

@@ -1,6 +1,6 @@
 """Builds the `hibari` bundle from the installed hibari-tts package: English, voice `heart`.
 
-CLI process only. The package's one network is cut at its length regulator (`graph.py`), so that every
+CLI process only. The package's one network is cut at its length regulator (`cut.py`), so that every
 output's shape is known before a run; its dictionaries become one SQLite file (`tables.py`), which the
 daemon opens in a millisecond instead of parsing JSON for 0.7 s into 98 MB of objects.
 """
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from edged.bundle import FORMAT, Licence, Manifest, VoiceInfo
 from edged.bundle_write import building
-from edged.compiler import graph, tables
+from edged.compiler import cut, tables
 from edged.compiler.parts import Progress, engine_entry, file_entry, finish, need, provenance
 from edged.engine.api import TensorSpec
 from edged.voices.hibari.dsp import BINS
@@ -49,9 +49,9 @@ def build(
         (root / "engines").mkdir()
         (root / "data").mkdir()
         model = onnx.load_model_from_string((assets / "hibari.onnx").read_bytes())
-        encoder = graph.cut(model, {"ids": "ids", "speed": "speed"}, FEATURES | DURATIONS)
-        decoder = graph.cut(model, FEATURES | INDEX, HEAD)
-        width = {ours: graph.channels(model, theirs) for theirs, ours in FEATURES.items()}
+        encoder = cut.cut(model, {"ids": "ids", "speed": "speed"}, FEATURES | DURATIONS)
+        decoder = cut.cut(model, FEATURES | INDEX, HEAD)
+        width = {ours: cut.channels(model, theirs) for theirs, ours in FEATURES.items()}
         (root / "engines/encoder.onnx").write_bytes(encoder)
         (root / "engines/decoder.onnx").write_bytes(decoder)
         (root / "engines/oov.onnx").write_bytes((assets / "oov.onnx").read_bytes())
