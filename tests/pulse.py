@@ -1,7 +1,7 @@
 """A real PulseAudio server with a null sink, and a recorder on its monitor: what a listener would hear.
 
-`from pulse import pulse` in a test module gives the fixture; it is skipped where PulseAudio or PortAudio
-is not installed. The server is the test's own, on a socket of its own.
+`from pulse import pulse, pulse_server` in a test module gives the fixtures; they skip where PulseAudio or
+PortAudio is not installed. The server is the test's own, on a socket of its own.
 """
 
 from __future__ import annotations
@@ -61,13 +61,25 @@ class PulseServer:
             ["pulseaudio", *options, "-L", socket, "-L", null_sink], stdout=log, stderr=log, env=env
         )
         wait_until(self._answers, what="PulseAudio running")
+        # An idle null sink works in blocks of 2 s; a listener makes it a prompt one, as a card is.
+        self._listener = Recording(self.address)
+        wait_until(lambda: self._listener.seconds > 0.05, what="the sink running")
 
     def _answers(self) -> bool:
         command = ["pactl", "--server", self.address, "list", "short", "sinks"]
         return b"edged" in subprocess.run(command, capture_output=True, check=False).stdout
 
+    @property
+    def running(self) -> bool:
+        return self._process is not None
+
+    def signal(self, number: int) -> None:
+        assert self._process is not None
+        self._process.send_signal(number)
+
     def stop(self) -> None:
         if self._process is not None:
+            self._listener.stop()
             self._process.kill()
             self._process.wait()
             self._process = None
@@ -136,20 +148,26 @@ def relist_devices() -> None:
         sounddevice._initialize()
 
 
-@pytest.fixture
-def pulse(monkeypatch: pytest.MonkeyPatch) -> Iterator[PulseServer]:
-    """A running server; PULSE_SERVER names it."""
+@pytest.fixture(scope="module")
+def pulse_server() -> Iterator[PulseServer]:
     reason = why_not()
     if reason:
         pytest.skip(reason)
     # Not tmp_path: the path of a socket is limited to 107 bytes.
     directory = Path(tempfile.mkdtemp(prefix="edged-pulse-"))
     server = PulseServer(directory)
-    monkeypatch.setenv("PULSE_SERVER", server.address)
     try:
-        server.start()
-        relist_devices()
         yield server
     finally:
         server.stop()
         shutil.rmtree(directory, ignore_errors=True)
+
+
+@pytest.fixture
+def pulse(pulse_server: PulseServer, monkeypatch: pytest.MonkeyPatch) -> PulseServer:
+    """A running server; PULSE_SERVER names it. A test may stop it."""
+    monkeypatch.setenv("PULSE_SERVER", pulse_server.address)
+    if not pulse_server.running:
+        pulse_server.start()
+        relist_devices()
+    return pulse_server

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import signal
 import threading
 import time
 from collections.abc import Iterator
@@ -11,16 +12,17 @@ from typing import Any
 import numpy as np
 import pytest
 import soxr
-from pulse import RATE, PulseServer, Recording, find, pulse, snr_db, wait_until
+from pulse import RATE, PulseServer, Recording, find, pulse, pulse_server, snr_db, wait_until
 from sounds import make_job, noise, write_all
 
+from edged.audio.output import Output
 from edged.audio.player import Player
 from edged.audio.segment import PlayerSink
 from edged.errors import AudioDeviceLost, NoAudioDevice, ShuttingDown
 from edged.job import AudioChunk, Job, JobState, Samples
 from edged.settings import Audio
 
-__all__ = ["pulse"]
+__all__ = ["pulse", "pulse_server"]
 pytestmark = pytest.mark.audio
 VOICE = 24_000
 
@@ -330,6 +332,27 @@ def test_a_server_that_dies_fails_the_job_and_the_next_is_heard(pulse: PulseServ
         pulse.start()
         with pulse.record() as recording:
             sound = noise(0.4, VOICE, 3)
+            finish(speak(player, "2", sound))
+            assert_heard(resampled(sound), hear(recording))
+
+
+def test_a_server_that_hangs_fails_the_job_in_time(pulse: PulseServer) -> None:
+    with playing() as player:
+        job = speak(player, "1", noise(20.0, VOICE))
+        wait_until(lambda: job.timeline.first_audio)
+        time.sleep(0.5)
+        pulse.signal(signal.SIGSTOP)
+        hung = time.monotonic()
+        try:
+            finish(job)
+            assert isinstance(job.error, AudioDeviceLost)
+            # The grace after opening, if that was just now, and the try to close.
+            assert time.monotonic() - hung < 6.0
+        finally:
+            pulse.signal(signal.SIGCONT)
+        wait_until(lambda: not Output.hung(), what="the stream closed")
+        with pulse.record() as recording:
+            sound = noise(0.4, VOICE, 4)
             finish(speak(player, "2", sound))
             assert_heard(resampled(sound), hear(recording))
 
