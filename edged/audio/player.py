@@ -32,7 +32,7 @@ PROBE_WAIT_S = 1.0  # how long a new job waits for that look
 LOOK_S = 0.1  # how often the player looks at a playing stream, at least; the stall timer counts on it
 IDLE_LOOK_S = 0.25  # the same when the stream is open and nothing plays
 FULL_S = 0.05  # pause while the ring is full: it holds 40 times that
-COLD_S = 0.01  # pause while the device warms up: this is latency that is heard
+SOON_S = 0.01  # pause while the device warms up or a job is cut out: this is latency that is heard
 
 
 class Player:
@@ -170,10 +170,11 @@ class Player:
         if output is None:
             return None
         if self._stop_at is not None:
-            return COLD_S
+            return SOON_S
         wait = LOOK_S if self._playing or writer else IDLE_LOOK_S
         if writer is not None and writer.has_audio:
-            wait = COLD_S if self._speaker.cold else FULL_S
+            soon = self._speaker.cold or self._speaker.ring.cutting
+            wait = SOON_S if soon else FULL_S
         head = self._playing[0] if self._playing else None
         if head is not None and head.left_at:
             wait = min(wait, head.left_at + output.latency_s - now)
