@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 import soundfile
 import soxr
-from pulse import find, snr_db
-from sounds import noise
+from tests.pulse import find, snr_db
+from tests.sounds import noise
 
 from edged.audio.encode import FORMATS, Encoder, check_format
 from edged.errors import UnsupportedFormat

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import soxr
-from pulse import RATE, PulseServer, Recording, find, pulse, pulse_server, snr_db, wait_until
-from sounds import make_job, noise, write_all
+from tests.pulse import RATE, PulseServer, Recording, find, pulse, pulse_server, snr_db, wait_until
+from tests.sounds import make_job, noise, write_all
 
 from edged.audio.output import Output
 from edged.audio.player import Player

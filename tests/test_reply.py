@@ -10,8 +10,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import soundfile
-from pulse import snr_db, wait_until
-from sounds import make_job, noise, write_all
+from tests.pulse import snr_db, wait_until
+from tests.sounds import make_job, noise, write_all
 
 from edged.audio import reply
 from edged.audio.reply import Replies

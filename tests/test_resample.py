@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import soxr
-from sounds import noise
+from tests.sounds import noise
 
 from edged.audio.resample import Resampler
 
