@@ -9,11 +9,10 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
+from collections.abc import Callable
 from pathlib import Path
 
 import zmq
-import zmq.auth
-from zmq.auth.thread import ThreadAuthenticator
 
 from edged.errors import AlreadyRunning, ConfigError
 from edged.paths import events_endpoint, prepare_directory
@@ -33,24 +32,23 @@ class Endpoints:
         self._paths = [p for p in map(_ipc_path, (self.endpoint, self.events)) if p is not None]
         self._lock = self._take_lock()
         self._context = zmq.Context()
-        self._authenticator: ThreadAuthenticator | None = None
+        self._stop_authenticator: Callable[[], None] = lambda: None
         try:
             self.router = self._context.socket(zmq.ROUTER)
             self.pub = self._context.socket(zmq.PUB)
             self._configure(listen, limits)
-            if listen.tcp:
-                self._bind_tcp(listen)
             self._bind(self.router, self.endpoint)
             self._bind(self.pub, self.events)
             self._set_permissions(listen)
+            if listen.tcp:
+                self._bind_tcp(listen)
         except BaseException:
             self.close()
             raise
 
     def close(self) -> None:
         """Closes the sockets and removes their files."""
-        if self._authenticator is not None:
-            self._authenticator.stop()
+        self._stop_authenticator()
         # Half a second lets the last replies leave; a peer that is gone must not hold the exit.
         self._context.destroy(linger=500)
         for path in self._paths:
@@ -93,7 +91,12 @@ class Endpoints:
         router.maxmsgsize = max(16 * 1024 * 1024, limits.frame_kb * 4096)
 
     def _bind_tcp(self, listen: Listen) -> None:
-        """TCP is served with CURVE only; the options go back to plain for the local sockets."""
+        """TCP is served with CURVE only. A socket takes these options for the binds that follow, so the
+        local addresses, bound before, stay plain."""
+        # Imported here: the authenticator brings asyncio, which a daemon on local sockets does without.
+        import zmq.auth
+        from zmq.auth.thread import ThreadAuthenticator
+
         try:
             public, secret = zmq.auth.load_certificate(listen.curve_secret)
         except (OSError, ValueError) as exc:
@@ -106,9 +109,10 @@ class Endpoints:
                 f"listen.curve_clients {listen.curve_clients} is not a directory",
                 "it holds one public key file (*.key) for each client that may connect",
             )
-        self._authenticator = ThreadAuthenticator(self._context)
-        self._authenticator.start()
-        self._authenticator.configure_curve(domain=ZAP_DOMAIN, location=listen.curve_clients)
+        authenticator = ThreadAuthenticator(self._context)
+        authenticator.start()
+        self._stop_authenticator = authenticator.stop
+        authenticator.configure_curve(domain=ZAP_DOMAIN, location=listen.curve_clients)
         for socket, address in ((self.router, listen.tcp), (self.pub, listen.tcp_events)):
             if not address:
                 continue
@@ -117,8 +121,6 @@ class Endpoints:
             socket.curve_secretkey = secret
             socket.curve_server = True
             self._bind(socket, address)
-            socket.curve_server = False
-            socket.zap_domain = b""
 
     def _bind(self, socket: zmq.Socket[bytes], address: str) -> None:
         path = _ipc_path(address)

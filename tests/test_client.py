@@ -473,7 +473,6 @@ def test_async_long_jobs_and_a_dying_daemon(slow_bundle: Path) -> None:
 # -- tcp with keys ------------------------------------------------------------------------------
 
 
-@pytest.mark.xfail(strict=True, reason="the daemon resets its ZAP domain to b'', which libzmq refuses")
 def test_curve(tone_bundle: Path, tmp_path: Path) -> None:
     keys, known = tmp_path / "keys", tmp_path / "known"
     keys.mkdir()

@@ -66,6 +66,8 @@ class Loudspeaker:
         error: NoAudioDevice | None = None
         speaker: Speaker | None = None
         try:
+            if Output.hung():
+                raise NoAudioDevice("the sound server does not answer", "restart the sound server")
             if self._stale:
                 _refresh()
             speaker = _find(self._settings, self._voice_rate)
@@ -119,8 +121,6 @@ class Loudspeaker:
 
 def _refresh() -> None:
     """Makes PortAudio list the devices anew (it does so only when it starts). No stream may be open."""
-    if Output.abandoned:
-        return  # Pa_Terminate would wait for the stream that did not close
     sd = portaudio()
     try:
         sd._terminate()

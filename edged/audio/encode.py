@@ -147,6 +147,8 @@ class _Compressed:
 
     def __init__(self, format: str, rate: int, whole: bool) -> None:
         self._whole = whole
+        self._empty = True
+        self._silence: Samples = np.zeros(rate // 50, dtype=np.float32)
         self._tap = _Tap()
         self._ints = format == "flac"
         self._placeholder = format == "mp3" and not whole
@@ -160,12 +162,15 @@ class _Compressed:
             _set_ogg_page(self._file)
 
     def feed(self, samples: Samples) -> bytes:
+        self._empty = False
         self._file.write(_int16(samples) if self._ints else samples)
         return b"" if self._whole else self._drain()
 
     def finish(self) -> bytes:
+        # Without any audio libsndfile writes no file at all, or one that it refuses to read: 20 ms.
+        first = self.feed(self._silence) if self._empty else b""
         self._file.close()
-        return self._drain(last=True)
+        return first + self._drain(last=True)
 
     def close(self) -> None:
         self._file.close()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 from edged.audio.ring import Ring
 from edged.errors import NoAudioDevice
@@ -49,7 +49,7 @@ def reason(exc: Exception) -> str:
 class Output:
     """One open stream that plays the ring. Made and closed by the player thread."""
 
-    abandoned = False  # a stream that would not close is left behind in this process
+    _closing: ClassVar[list[threading.Thread]] = []  # of streams that were slow to close
 
     def __init__(self, speaker: Speaker, ring: Ring, latency_s: float) -> None:
         sd = portaudio()
@@ -101,7 +101,13 @@ class Output:
         closer.start()
         closer.join(CLOSE_WAIT_S)
         if closer.is_alive():
-            Output.abandoned = True
+            self._closing.append(closer)
+
+    @classmethod
+    def hung(cls) -> bool:
+        """A stream is still being closed: opening another, or restarting PortAudio, would hang as well."""
+        cls._closing[:] = [closer for closer in cls._closing if closer.is_alive()]
+        return bool(cls._closing)
 
     def _close(self) -> None:
         sd = portaudio()

@@ -28,11 +28,10 @@ from edged.settings import Audio
 log = logging.getLogger("edged.audio")
 
 RETRY_S = 1.0  # how often a missing device is looked for, at most; a look takes up to 0.2 s
-PROBE_WAIT_S = 1.0  # how long a new job waits for that look
 LOOK_S = 0.1  # how often the player looks at a playing stream, at least; the stall timer counts on it
 IDLE_LOOK_S = 0.25  # the same when the stream is open and nothing plays
 FULL_S = 0.05  # pause while the ring is full: it holds 40 times that
-COLD_S = 0.01  # pause while the device warms up: this is latency that is heard
+SOON_S = 0.01  # pause while the device warms up or a job is cut out: this is latency that is heard
 
 
 class Player:
@@ -73,21 +72,20 @@ class Player:
             self._thread.start()
 
     def sink(self, job: Job, sample_rate: int) -> PlayerSink:
-        """The sink of a speak job. Raises `NoAudioDevice`, after another look for one if it is time.
+        """The sink of a speak job. Never waits; raises `NoAudioDevice` when a recent look found none.
 
-        Also opens the device in advance, so that it wakes up while the job is being synthesized.
+        A device that was missing for longer is looked for again while the job is synthesized; the job
+        fails when there still is none. One that is there is opened in advance, so that it is awake.
         """
         with self._changed:
             if self._stop_at is not None:
                 raise ShuttingDown("the loudspeaker is being closed")
             due = monotonic() >= self._speaker.checked_at + RETRY_S
-            if self.error is not None and due and self._thread.is_alive():
-                self._want_probe = True
-                self._poke()
-                self._changed.wait_for(lambda: not self._want_probe, PROBE_WAIT_S)
             if self.error is not None:
-                # A new one each time: an exception that is raised twice collects tracebacks.
-                raise NoAudioDevice(self.error.message, self.error.hint)
+                if not (due and self._thread.is_alive()):
+                    # A new one each time: an exception that is raised twice collects tracebacks.
+                    raise NoAudioDevice(self.error.message, self.error.hint)
+                self._want_probe = True
             self._want_open = True
             self._poke()
         return PlayerSink(self, job, sample_rate, job.params.volume * self._settings.volume)
@@ -170,10 +168,11 @@ class Player:
         if output is None:
             return None
         if self._stop_at is not None:
-            return COLD_S
+            return SOON_S
         wait = LOOK_S if self._playing or writer else IDLE_LOOK_S
         if writer is not None and writer.has_audio:
-            wait = COLD_S if self._speaker.cold else FULL_S
+            soon = self._speaker.cold or self._speaker.ring.cutting
+            wait = SOON_S if soon else FULL_S
         head = self._playing[0] if self._playing else None
         if head is not None and head.left_at:
             wait = min(wait, head.left_at + output.latency_s - now)

@@ -50,6 +50,11 @@ class Ring:
     def room(self) -> int:
         return self.frames - (self._written - self._read)
 
+    @property
+    def cutting(self) -> bool:
+        """The reader is about to jump, and then there will be room."""
+        return any(end > self._read for _, end in self._cuts)
+
     # -- the writer's side ----------------------------------------------------------------------
 
     def write(self, samples: Samples) -> int:

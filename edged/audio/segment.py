@@ -87,19 +87,19 @@ class PlayerSink:
             self._take(rate)
         if not (len(self._block) or self._flushed):
             return False
-        if self.start is None:
-            self.start = ring.written
-            if len(self._block):
-                self.job.timeline.first_audio = monotonic()
         if self._flushed and len(self._block) <= ring.room:
             # Before the write, so that the reader never finds the end of the audio and takes it for
             # a gap; a promise, on the other hand, is made after the write that it follows.
             ring.promised = False
+        at = ring.written
         moved = ring.write(self._block)
         self._block = self._block[moved:]
+        if self.start is None and (moved or not len(self._block)):
+            self.start = at
+            self.job.timeline.first_audio = monotonic() if moved else 0.0
         if self._flushed and not len(self._block):
             self.end = ring.written
-        else:
+        elif moved:
             ring.promised = True
         return moved > 0 or self.end is not None
 

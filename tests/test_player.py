@@ -1,0 +1,400 @@
+"""The player against a real sound server: what its monitor records is what was written."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import soxr
+from tests.pulse import RATE, PulseServer, Recording, find, pulse, pulse_server, snr_db, wait_until
+from tests.sounds import make_job, noise, write_all
+
+from edged.audio.output import Output
+from edged.audio.player import Player
+from edged.audio.segment import PlayerSink
+from edged.errors import AudioDeviceLost, NoAudioDevice, ShuttingDown
+from edged.job import AudioChunk, Job, JobState, Samples
+from edged.settings import Audio
+
+__all__ = ["pulse", "pulse_server"]
+pytestmark = pytest.mark.audio
+VOICE = 24_000
+
+
+@contextlib.contextmanager
+def playing(wake: Any = lambda: None, **settings: Any) -> Iterator[Player]:
+    # The latency lets the tests pass on a machine that is busy with others.
+    player = Player(Audio(device="pulse", **{"latency_ms": 150, **settings}), wake)
+    player.start()
+    try:
+        yield player
+    finally:
+        player.close(0.0)
+        assert not any(thread.name == "edged-player" for thread in threading.enumerate())
+
+
+def speak(player: Player, id: str, sound: Samples, size: int = 6_000, **params: float) -> Job:
+    """A job whose audio is written at once, as a fast voice does."""
+    job = make_job(id, **params)
+    job.sink = player.sink(job, VOICE)
+    job.start()
+    write_all(job.sink, sound, size)
+    return job
+
+
+def finish(*jobs: Job) -> None:
+    for job in jobs:
+        wait_until(lambda job=job: job.ended, 15, f"end of job {job.id}")
+
+
+def resampled(sound: Samples) -> Samples:
+    return np.asarray(soxr.resample(sound, VOICE, RATE))
+
+
+def hear(recording: Recording, settle_s: float = 0.4) -> Samples:
+    """The recording so far, once what was played has come through; both channels are the same."""
+    until = recording.seconds + settle_s
+    wait_until(lambda: recording.seconds >= until, what="the recorder going on")
+    heard = recording.samples
+    assert np.array_equal(heard[:, 0], heard[:, 1])
+    return heard[:, 0]
+
+
+def assert_heard(expected: Samples, heard: Samples, first: int | None = None) -> int:
+    """All of `expected` is in `heard`, to the sample; returns where it begins."""
+    at = find(expected, heard) if first is None else first
+    assert snr_db(expected, heard[at : at + len(expected)]) > 80
+    return at
+
+
+def assert_silent(heard: Samples) -> None:
+    assert np.abs(heard).max(initial=0.0) < 1e-4
+
+
+def test_what_is_heard_is_what_was_written(pulse: PulseServer) -> None:
+    sound = noise(1.5, VOICE)
+    with playing() as player, pulse.record() as recording:
+        began = time.monotonic()
+        job = speak(player, "1", sound)
+        finish(job)
+        ended = recording.seconds
+        heard = hear(recording)
+        assert (player.error, player.device, player.underruns) == (None, "pulse", 0)
+    assert job.state is JobState.DONE
+    assert began < job.timeline.first_audio < began + 1.0
+    assert job.timeline.ended - job.timeline.first_audio >= 1.5
+    expected = resampled(sound)
+    at = assert_heard(expected, heard)
+    assert_silent(heard[:at])
+    assert_silent(heard[at + len(expected) :])
+    # Done means heard: not before the last sample was out, nor long after it.
+    assert -0.05 < ended - (at + len(expected)) / RATE < 0.35
+
+
+@pytest.mark.parametrize("keep_open_s", [0.0, 2.0])
+def test_no_word_is_clipped_on_a_cold_or_a_warm_stream(pulse: PulseServer, keep_open_s: float) -> None:
+    sounds = [noise(0.3, VOICE, seed=i) for i in range(3)]
+    with playing(keep_open_s=keep_open_s) as player, pulse.record() as recording:
+        for i, sound in enumerate(sounds):
+            finish(speak(player, str(i), sound))
+            if keep_open_s == 0:
+                wait_until(lambda: player._speaker.output is None, what="the stream closed")
+            assert (player._speaker.output is not None) == (keep_open_s > 0)
+        heard = hear(recording)
+    places = [assert_heard(resampled(sound), heard) for sound in sounds]
+    assert places == sorted(places)
+
+
+def test_closing_at_once_does_not_clip_either(pulse: PulseServer) -> None:
+    sound = noise(0.5, VOICE)
+    with pulse.record() as recording:
+        with playing() as player:
+            job = speak(player, "1", sound)
+            player.close(drain_s=5.0)
+        assert job.state is JobState.DONE
+        assert_heard(resampled(sound), hear(recording))
+
+
+def test_jobs_follow_each_other_without_a_gap(pulse: PulseServer) -> None:
+    sounds = [noise(s, VOICE, seed=i) for i, s in enumerate((0.8, 0.25, 0.05, 0.6))]
+    with playing() as player, pulse.record() as recording:
+        jobs = [speak(player, str(i), sound) for i, sound in enumerate(sounds)]
+        finish(*jobs)
+        heard = hear(recording)
+        assert player.underruns == 0
+    ends = [job.timeline.ended for job in jobs]
+    assert ends == sorted(ends)
+    whole = np.concatenate([resampled(sound) for sound in sounds])
+    at = assert_heard(whole, heard)
+    assert_silent(heard[:at])
+
+
+@pytest.mark.parametrize("while_writing", [False, True])
+def test_a_cancelled_job_stops_at_once_and_the_next_is_whole(pulse: PulseServer, while_writing: bool) -> None:
+    first, second = noise(6.0 if while_writing else 1.8, VOICE, 1), noise(0.5, VOICE, 2)
+    with playing() as player, pulse.record() as recording:
+        job = speak(player, "1", first)
+        wait_until(lambda: job.timeline.first_audio, what="the first job heard")
+        time.sleep(0.7)
+        # In one case the first job is in the ring to its end and the second behind it, in the other it
+        # is still being written and the second waits.
+        following = speak(player, "2", second)
+        time.sleep(0.1)
+        assert (following.timeline.first_audio == 0.0) == while_writing
+        cut_at = recording.seconds
+        assert job.cancel()
+        finish(following)
+        heard = hear(recording)
+        assert player.underruns == 0
+    assert following.state is JobState.DONE
+    expected = resampled(second)
+    at = assert_heard(expected, heard)
+    assert_silent(heard[at + len(expected) :])
+    assert 0.0 < at / RATE - cut_at < 0.3
+    # The first job was heard as written until the cut, and nothing of it after.
+    start = find(resampled(first)[: RATE // 4], heard)
+    assert_heard(resampled(first)[: int((cut_at - 0.05) * RATE) - start], heard, start)
+    last = int(np.flatnonzero(np.abs(heard[:at]) > 1e-3)[-1])
+    assert last / RATE - cut_at < 0.2 + 0.1  # the latency, and what the machine takes
+
+
+def test_cancelling_what_waits_in_the_ring_leaves_the_others_whole(pulse: PulseServer) -> None:
+    sounds = [noise(0.5, VOICE, seed=i) for i in range(4)]
+    with playing() as player, pulse.record() as recording:
+        jobs = [speak(player, str(i), sound) for i, sound in enumerate(sounds)]
+        wait_until(lambda: all(job.timeline.first_audio for job in jobs[:3]), what="three jobs in the ring")
+        jobs[1].cancel()
+        jobs[2].cancel()
+        finish(*jobs)
+        heard = hear(recording)
+    assert [job.state.value for job in jobs] == ["done", "cancelled", "cancelled", "done"]
+    whole = np.concatenate([resampled(sounds[0]), resampled(sounds[3])])
+    at = assert_heard(whole, heard)
+    assert_silent(heard[at + len(whole) :])
+
+
+def test_one_job_writes_at_a_time_and_the_queue_is_bounded(pulse: PulseServer) -> None:
+    woken = threading.Event()
+    with playing(woken.set, buffer_s=1.0) as player:
+        first, second = make_job("1"), make_job("2")
+        first.sink, second.sink = player.sink(first, VOICE), player.sink(second, VOICE)
+        assert first.sink.ready()
+        assert second.sink.ready()
+        first.sink.write(AudioChunk(noise(0.2, VOICE)))
+        assert first.sink.ready()
+        assert not second.sink.ready()
+        for _ in range(4):  # more than ring and queue take
+            first.sink.write(AudioChunk(noise(1.0, VOICE)))
+        assert not first.sink.ready()
+        woken.clear()
+        assert woken.wait(5)
+        wait_until(first.sink.ready)
+        assert not second.sink.ready()
+        woken.clear()
+        first.sink.write(AudioChunk(noise(0.1, VOICE), last=True))
+        wait_until(second.sink.ready)
+        assert woken.is_set()
+        assert not first.ended  # it is still heard while the second may be synthesized
+        assert first.cancel()
+        assert second.sink.ready()
+
+
+def test_an_aborted_writer_frees_the_loudspeaker(pulse: PulseServer) -> None:
+    with playing() as player:
+        first, second = make_job("1"), make_job("2")
+        first.sink, second.sink = player.sink(first, VOICE), player.sink(second, VOICE)
+        first.sink.write(AudioChunk(noise(5.0, VOICE)))
+        assert not second.sink.ready()
+        first.cancel()
+        assert second.sink.ready()
+        first.sink.write(AudioChunk(noise(1.0, VOICE)))  # the engine did not know yet
+        assert second.sink.ready()
+
+
+def test_a_slow_voice_is_heard_whole_with_counted_gaps(pulse: PulseServer) -> None:
+    parts = [noise(0.2, VOICE, seed=i) for i in range(3)]
+    with playing() as player, pulse.record() as recording:
+        job = make_job()
+        job.sink = player.sink(job, VOICE)
+        for i, part in enumerate(parts):
+            job.sink.write(AudioChunk(part, last=i == 2))
+            time.sleep(0.7)
+        finish(job)
+        heard = hear(recording)
+        assert player.underruns == 2
+    energy = [float(np.sum(resampled(part) ** 2)) for part in parts]
+    assert float(np.sum(heard.astype(np.float64) ** 2)) == pytest.approx(sum(energy), rel=0.02)
+
+
+def test_volume_multiplies_and_clips(pulse: PulseServer) -> None:
+    sound = noise(0.4, VOICE)
+    with playing(volume=0.5) as player, pulse.record() as recording:
+        finish(speak(player, "1", sound, volume=0.5))
+        quiet = hear(recording)
+        finish(speak(player, "2", sound, volume=4.0))
+        both = hear(recording)
+    assert_heard(resampled(sound * np.float32(0.25)), quiet)
+    loud = both[len(quiet) :]
+    at = find(resampled(sound), loud)
+    assert_heard(np.clip(resampled(sound * np.float32(2.0)), -1, 1), loud, at)
+
+
+def test_voices_of_other_rates(pulse: PulseServer) -> None:
+    with playing() as player, pulse.record() as recording:
+        for rate in (16_000, 22_050, 48_000):
+            job = make_job(str(rate))
+            job.sink = player.sink(job, rate)
+            sound = noise(0.4, rate, seed=rate)
+            write_all(job.sink, sound, 1_111)
+            finish(job)
+            assert_heard(np.asarray(soxr.resample(sound, rate, RATE)), hear(recording))
+
+
+def test_an_empty_job_is_done(pulse: PulseServer) -> None:
+    with playing() as player:
+        job = speak(player, "1", np.zeros(0, dtype=np.float32))
+        finish(job)
+        assert job.state is JobState.DONE
+
+
+def test_an_idle_player_closes_its_stream(pulse: PulseServer) -> None:
+    with playing(keep_open_s=0.3) as player:
+        finish(speak(player, "1", noise(0.1, VOICE)))
+        assert player._speaker.output is not None
+        wait_until(lambda: player._speaker.output is None, 3)
+        finish(speak(player, "2", noise(0.1, VOICE)))
+        assert player._speaker.output is not None
+
+
+def test_closing_fails_what_could_not_be_played(pulse: PulseServer) -> None:
+    with playing() as player:
+        jobs = [speak(player, str(i), noise(5.0, VOICE)) for i in range(2)]
+        wait_until(lambda: jobs[0].timeline.first_audio)
+        began = time.monotonic()
+        player.close(drain_s=0.3)
+        assert time.monotonic() - began < 2.0
+        assert [type(job.error) for job in jobs] == [ShuttingDown, ShuttingDown]
+        with pytest.raises(ShuttingDown):
+            player.sink(make_job(), VOICE)
+
+
+def test_a_job_that_was_cancelled_before_it_knew_its_sink(pulse: PulseServer) -> None:
+    with playing() as player, pulse.record() as recording:
+        job = make_job("1")
+        sink = player.sink(job, VOICE)
+        sink.write(AudioChunk(noise(1.0, VOICE)))
+        job.cancel()  # job.sink is not set
+        sound = noise(0.3, VOICE, 5)
+        finish(speak(player, "2", sound))
+        assert_heard(resampled(sound), hear(recording))
+
+
+def test_without_a_sound_server(monkeypatch: pytest.MonkeyPatch, pulse: PulseServer) -> None:
+    pulse.stop()
+    with playing() as player:
+        wait_until(lambda: player.error, what="the error")
+        assert isinstance(player.error, NoAudioDevice)
+        for _ in range(3):
+            with pytest.raises(NoAudioDevice):
+                player.sink(make_job(), VOICE)
+        pulse.start()  # plugged in later
+        time.sleep(1.1)
+        with pulse.record() as recording:
+            sound = noise(0.3, VOICE)
+            finish(speak(player, "1", sound))
+            assert player.error is None
+            assert_heard(resampled(sound), hear(recording))
+
+
+def test_an_unknown_device_names_the_known_ones(pulse: PulseServer) -> None:
+    player = Player(Audio(device="Bose"), lambda: None)
+    player.start()
+    wait_until(lambda: player.error)
+    with pytest.raises(NoAudioDevice) as caught:
+        player.sink(make_job(), VOICE)
+    assert "'pulse'" in caught.value.hint
+    player.close()
+
+
+def test_a_server_that_dies_fails_the_job_and_the_next_is_heard(pulse: PulseServer) -> None:
+    with playing() as player:
+        job = speak(player, "1", noise(5.0, VOICE))
+        wait_until(lambda: job.timeline.first_audio)
+        time.sleep(0.3)
+        pulse.stop()
+        finish(job)
+        assert isinstance(job.error, AudioDeviceLost)
+        wait_until(lambda: player._speaker.output is None)
+        pulse.start()
+        with pulse.record() as recording:
+            sound = noise(0.4, VOICE, 3)
+            finish(speak(player, "2", sound))
+            assert_heard(resampled(sound), hear(recording))
+
+
+def test_a_server_that_hangs_fails_the_job_in_time(pulse: PulseServer) -> None:
+    with playing() as player:
+        job = speak(player, "1", noise(20.0, VOICE))
+        wait_until(lambda: job.timeline.first_audio)
+        time.sleep(0.5)
+        pulse.signal(signal.SIGSTOP)
+        hung = time.monotonic()
+        try:
+            finish(job)
+            assert isinstance(job.error, AudioDeviceLost)
+            # The grace after opening, if that was just now, and the try to close.
+            assert time.monotonic() - hung < 6.0
+        finally:
+            pulse.signal(signal.SIGCONT)
+        wait_until(lambda: not Output.hung(), what="the stream closed")
+        with pulse.record() as recording:
+            sound = noise(0.4, VOICE, 4)
+            finish(speak(player, "2", sound))
+            assert_heard(resampled(sound), hear(recording))
+
+
+def test_switched_off() -> None:
+    player = Player(Audio(enabled=False), lambda: None)
+    player.start()
+    with pytest.raises(NoAudioDevice) as caught:
+        player.sink(make_job(), VOICE)
+    assert "audio.enabled" in caught.value.hint
+    assert isinstance(player.error, NoAudioDevice)
+    player.close()
+
+
+def test_without_portaudio(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the import of sounddevice fails on a machine without the library."""
+    import builtins
+    import sys
+
+    real = builtins.__import__
+
+    def fails(name: str, *args: Any, **kwargs: Any) -> Any:
+        if name == "sounddevice":
+            raise OSError("PortAudio library not found")
+        return real(name, *args, **kwargs)
+
+    monkeypatch.delitem(sys.modules, "sounddevice", raising=False)
+    monkeypatch.setattr(builtins, "__import__", fails)
+    player = Player(Audio(), lambda: None)
+    player.start()
+    wait_until(lambda: player.error)
+    assert isinstance(player.error, NoAudioDevice)
+    assert "libportaudio2" in player.error.hint
+    with pytest.raises(NoAudioDevice):
+        player.sink(make_job(), VOICE)
+    player.close()
+
+
+def test_the_sink_is_what_the_job_expects() -> None:
+    from edged.job import Sink
+
+    sink: Sink = PlayerSink(Player(Audio(enabled=False), lambda: None), make_job(), VOICE, 1.0)
+    assert sink.ready()
