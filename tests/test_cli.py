@@ -89,6 +89,7 @@ def test_help_names_every_command_and_exit_code() -> None:
         ("say", "--out", "-", "--json", "x"),
         ("say", "--out", "x.wav", "--no-wait", "x"),
         ("say", "--format", "wav", "x"),
+        ("ping", "--secret-key", "x.key_secret"),
         ("cancel",),
         ("cancel", "1", "--all"),
         ("check-config",),
@@ -351,9 +352,11 @@ def test_on_a_terminal_tables_and_a_spinner_are_drawn(slow_daemon: Daemon, tmp_p
     assert "┃" in shown
     code, shown = on_a_terminal("say", "--out", str(tmp_path / "a.wav"), LONG[:200], *endpoint)
     assert code == 0
-    assert "slow" in shown
+    assert "speaking" in shown
     code, shown = on_a_terminal("bundle", "build", "tone", "--out", str(tmp_path / "tone"))
     assert code == 0
     assert str(tmp_path / "tone") in shown.replace("\r\n", "")
     code, shown = on_a_terminal("status", *endpoint)
     assert "ready" in shown
+    code, shown = on_a_terminal("say", "--out", "-", "Hello.", *endpoint)
+    assert (code, "not written to a terminal" in shown) == (exits.USAGE, True)

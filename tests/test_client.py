@@ -434,6 +434,22 @@ def test_leaving_an_async_stream_early_cancels(slow_daemon: Daemon) -> None:
     asyncio.run(asyncio.wait_for(main(), 20))
 
 
+def test_a_blocked_event_loop_is_not_a_silent_daemon(slow_daemon: Daemon) -> None:
+    async def main() -> None:
+        async with AsyncClient(slow_daemon.endpoint, timeout_s=0.5) as client:
+            await client.ping()
+            task = asyncio.ensure_future(client.synthesize(SHORT))
+            await asyncio.sleep(0.01)
+            time.sleep(1.0)  # what an application should not do
+            await task
+            question = asyncio.ensure_future(client.status())
+            await asyncio.sleep(0)
+            time.sleep(1.0)  # what an application should not do
+            await question
+
+    asyncio.run(main())
+
+
 def test_async_long_jobs_and_a_dying_daemon(slow_bundle: Path) -> None:
     async def main(daemon: Daemon) -> None:
         async with AsyncClient(daemon.endpoint, timeout_s=1.0) as client:

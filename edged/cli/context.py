@@ -36,6 +36,8 @@ class State:
     def client(self) -> Client:
         from edged.client import Client, Curve
 
+        if self.secret_key and not self.server_key:
+            raise click.UsageError("--secret-key needs --server-key")
         curve = Curve(self.server_key, self.secret_key) if self.server_key else None
         return Client(self.endpoint or None, self.timeout_s, CLIENT_NAME, curve=curve)
 

@@ -76,6 +76,8 @@ def say(
         raise click.UsageError("--no-wait cannot be combined with --out")
     elif out == "-" and state.as_json:
         raise click.UsageError("--json and --out - would both write to stdout")
+    elif out == "-" and sys.stdout.isatty():
+        raise click.UsageError("audio is not written to a terminal: pipe it, or give --out a file")
     else:
         options.update(format=audio_format or _format_of(out), sample_rate=sample_rate)
     words = _stdin() if text == ("-",) else " ".join(text)

@@ -140,6 +140,7 @@ class AsyncClient(Base):
         since = monotonic()
         while not self._connection.connected:
             await self._sleep(self._linked, self._connection.link(since))
+            self._pump()
             self._connection.look()
         call = _Call(request.id, long)
         self._connection.send(call, header)
@@ -149,11 +150,13 @@ class AsyncClient(Base):
     async def _next(self, call: _Call, on_event: OnEvent | None) -> Answer:
         """The next event of a call, waited for. A bad ending is raised, after on_event saw it."""
         call.since = monotonic()  # what the caller did in between is not the daemon's silence
+        self._pump()
         while not call.answers:
             pause = self._connection.patience(call)
-            self._pump()
+            self._pump()  # patience may have sent a ping
             if not call.answers:
                 await self._sleep(call.ready, pause)
+                self._pump()  # before the clock is asked: a blocked loop is not the daemon's silence
         answer = call.take()
         if on_event is not None:
             on_event(answer[0])

@@ -230,5 +230,5 @@ class Stream(Iterator[Chunk]):
     def __del__(self) -> None:
         # The garbage collector may run in a thread that must not wait for, or touch, a busy socket;
         # the daemon then cancels the job when the Client closes.
-        with suppress(RuntimeError):
+        with suppress(RuntimeError, zmq.ZMQError):
             self.close()

@@ -149,7 +149,7 @@ class Connection:
                 self.connected, self._refused = True, False
             elif event == zmq.EVENT_DISCONNECTED:
                 self._receive_all()
-                self.connected = self._reached = False
+                self.connected = self._reached = self._probing = False
                 self._fail_all("the daemon closed the connection")
             else:
                 self._refused = True
