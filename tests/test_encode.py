@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import soundfile
 import soxr
-from tests.pulse import find, snr_db
-from tests.sounds import noise
 
 from edged.audio.encode import FORMATS, Encoder, check_format
 from edged.errors import UnsupportedFormat
 from edged.job import Samples
+from tests.pulse import find, snr_db
+from tests.sounds import noise
 
 LOSSLESS = ["wav", "flac", "pcm_s16le", "pcm_f32le"]
 LOSSY = ["ogg_opus", "mp3"]

@@ -12,8 +12,6 @@ from typing import Any
 import numpy as np
 import pytest
 import soxr
-from tests.pulse import RATE, PulseServer, Recording, find, pulse, pulse_server, snr_db, wait_until
-from tests.sounds import make_job, noise, write_all
 
 from edged.audio.output import Output
 from edged.audio.player import Player
@@ -21,6 +19,8 @@ from edged.audio.segment import PlayerSink
 from edged.errors import AudioDeviceLost, NoAudioDevice, ShuttingDown
 from edged.job import AudioChunk, Job, JobState, Samples
 from edged.settings import Audio
+from tests.pulse import RATE, PulseServer, Recording, find, pulse, pulse_server, snr_db, wait_until
+from tests.sounds import make_job, noise, write_all
 
 __all__ = ["pulse", "pulse_server"]
 pytestmark = pytest.mark.audio

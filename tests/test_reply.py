@@ -10,14 +10,14 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 import soundfile
-from tests.pulse import snr_db, wait_until
-from tests.sounds import make_job, noise, write_all
 
 from edged.audio import reply
 from edged.audio.reply import Replies
 from edged.errors import UnsupportedFormat
 from edged.job import AudioChunk, Job, JobState, Samples
 from edged.protocol import Audio, Event
+from tests.pulse import snr_db, wait_until
+from tests.sounds import make_job, noise, write_all
 
 RATE = 24_000
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import soxr
-from tests.sounds import noise
 
 from edged.audio.resample import Resampler
+from tests.sounds import noise
 
 PAIRS = [(24_000, 48_000), (24_000, 22_050), (22_050, 48_000), (48_000, 8_000), (16_000, 192_000)]
 
