@@ -93,8 +93,8 @@ def test_what_is_heard_is_what_was_written(pulse: PulseServer) -> None:
     at = assert_heard(expected, heard)
     assert_silent(heard[:at])
     assert_silent(heard[at + len(expected) :])
-    # Done means heard: not before the last sample was out, nor long after it.
-    assert -0.05 < ended - (at + len(expected)) / RATE < 0.35
+    # Done means heard: not before the last sample was out, nor long after it (the latency is 0.15 s).
+    assert -0.05 < ended - (at + len(expected)) / RATE < 0.6
 
 
 @pytest.mark.parametrize("keep_open_s", [0.0, 2.0])

@@ -92,7 +92,7 @@ class Loudspeaker:
     def open(self) -> bool:
         """Opens the stream. When it cannot, `error` says why."""
         for _ in range(2):
-            if self._speaker is None:
+            if self._speaker is None or Output.hung():
                 self.probe()
             if self._speaker is None:
                 return False

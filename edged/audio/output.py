@@ -10,6 +10,8 @@ import threading
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from edged.audio.ring import Ring
 from edged.errors import NoAudioDevice
 
@@ -61,8 +63,9 @@ class Output:
         self._seen = -1
         self._looks = 0
         self._opened = self._since = 0.0
+        self._stream: Any = None
         try:
-            self._stream = sd.OutputStream(
+            self._stream = sd.RawOutputStream(
                 device=speaker.index,
                 channels=speaker.channels,
                 samplerate=speaker.rate,
@@ -72,12 +75,16 @@ class Output:
             )
             self._stream.start()
         except (sd.PortAudioError, ValueError) as exc:
+            if self._stream is not None:
+                self.close()
             message = f"the audio device {speaker.name!r} cannot be opened: {reason(exc)}"
             raise NoAudioDevice(message) from None
         self.latency_s = float(self._stream.latency)
 
     def _callback(self, out: Any, frames: int, time: Any, status: Any) -> None:
-        audio = self._ring.read_into(out)
+        # A raw stream gives a plain buffer; a view of it is all that is made here.
+        frame_view = np.frombuffer(out, dtype=np.float32).reshape(frames, self.speaker.channels)
+        audio = self._ring.read_into(frame_view)
         if audio and status.output_underflow:
             self.xruns += 1
         self.frames += frames
