@@ -70,7 +70,7 @@ class Audio(Group, kw_only=True, frozen=True):
 
     enabled: bool = True
     device: str = ""
-    latency_ms: Annotated[int, Meta(ge=5, le=2_000)] = 60
+    latency_ms: Annotated[int, Meta(ge=5, le=2_000)] = 100
     lead_in_ms: Annotated[int, Meta(ge=0, le=5_000)] = 150
     trail_ms: Annotated[int, Meta(ge=0, le=5_000)] = 150
     buffer_s: Annotated[float, Meta(ge=0.5, le=60.0)] = 4.0
