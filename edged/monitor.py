@@ -8,14 +8,17 @@ ZMTP heartbeats end a dead connection first.
 
 from __future__ import annotations
 
+import struct
 from typing import Any
 
 import zmq
-from zmq.utils.monitor import recv_monitor_message
 
 from edged.admission import Peer
 
 WATCHED = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED
+# zmq_socket_monitor(3): the first frame is the event's number and value. pyzmq's own reader is not used,
+# because importing it brings asyncio.
+_EVENT = struct.Struct("=Hi")
 
 
 class Connections:
@@ -47,8 +50,8 @@ class Connections:
         """Identities whose connection ended since the last call."""
         closed: dict[int, bool] = {}
         while self.socket.poll(0):
-            event = recv_monitor_message(self.socket)
-            closed[event["value"]] = event["event"] == zmq.EVENT_DISCONNECTED
+            number, fd = _EVENT.unpack(self.socket.recv_multipart()[0])
+            closed[fd] = number == zmq.EVENT_DISCONNECTED
         # A descriptor that was closed and accepted again belongs to a living connection; its former
         # owner is found when the new one first sends.
         for fd, is_closed in closed.items():
