@@ -1,0 +1,250 @@
+"""The engine thread: delivery, pauses, cancel between steps, and what a failing voice does to it."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import pytest
+
+from edged.errors import EngineError
+from edged.job import AudioChunk, Job, JobState, Params, Samples, Utterance
+from edged.voices.api import Piece, Stream, VoiceCard
+from edged.worker import MAX_CONSECUTIVE_FAULTS, Worker
+from tests import bundles
+from tests.test_job import make_job
+
+RATE = 24_000
+CHUNK_S = 0.25
+
+
+@dataclass
+class Basket:
+    """A sink that keeps what it gets and ends the job with the last chunk, as real sinks do."""
+
+    job: Job | None = None
+    room: bool = True
+    chunks: list[AudioChunk] = field(default_factory=list)
+    aborted: bool = False
+    done: threading.Event = field(default_factory=threading.Event)
+
+    def ready(self) -> bool:
+        return self.room
+
+    def write(self, chunk: AudioChunk) -> None:
+        self.chunks.append(chunk)
+        if chunk.last and self.job is not None:
+            self.job.done()
+
+    def abort(self) -> None:
+        self.aborted = True
+
+    @property
+    def samples(self) -> Samples:
+        return np.concatenate([c.samples for c in self.chunks])
+
+
+class Scripted:
+    """A voice of a given number of steps per utterance, for what a real one cannot be made to do."""
+
+    max_batch = 2
+
+    def __init__(self, steps: int = 1, fail: Any = None, delay_s: float = 0.0) -> None:
+        self.card = VoiceCard("v", "scripted", ("*",), RATE, "", "", "")
+        self.synthesizer = self
+        self.steps, self.fail, self.delay_s = steps, fail, delay_s
+        self.open_streams: set[int] = set()
+        self.batches: list[int] = []
+
+    def open(self, utterance: Utterance, params: Params) -> Stream:
+        stream = [self.steps, utterance.index]
+        self.open_streams.add(id(stream))
+        return stream
+
+    def step(self, streams: Sequence[Any]) -> Sequence[Piece]:
+        time.sleep(self.delay_s)
+        if self.fail is not None:
+            raise self.fail
+        self.batches.append(len(streams))
+        pieces = []
+        for stream in streams:
+            stream[0] -= 1
+            # One sample buffer for all: a piece is only valid until the next step.
+            pieces.append(Piece(np.full(1_000, stream[1] + 1, np.float32), last=stream[0] == 0))
+        return pieces
+
+    def close(self, stream: Any) -> None:
+        self.open_streams.discard(id(stream))
+
+
+@pytest.fixture
+def make() -> Iterator[Any]:
+    workers = []
+
+    def start(voice: Any, crashes: list[BaseException] | None = None) -> Worker:
+        worker = Worker({voice.card.name: voice}, CHUNK_S, (crashes if crashes is not None else []).append)
+        worker.start()
+        workers.append(worker)
+        return worker
+
+    yield start
+    for worker in workers:
+        assert worker.stop(5.0)
+
+
+def job(voice: str, *utterances: Utterance, prepared: bool = True, **fields: Any) -> tuple[Job, Basket]:
+    basket = Basket()
+    made = make_job(voice=voice, sink=basket, on_end=lambda _: basket.done.set(), **fields)
+    basket.job = made
+    made.utterances = list(utterances)
+    made.prepared_all = prepared
+    return made, basket
+
+
+def test_a_real_voice_is_delivered_in_chunks_with_its_pauses(make: Any) -> None:
+    voice = bundles.voice(bundles.tone())
+    worker = make(voice)
+    first, second = (Utterance(n, (1, 2, 3, 4) * 8, pause_s=0.5) for n in range(2))
+    made, basket = job("tone", first, second)
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert made.state is JobState.DONE
+    assert all(c.samples.size <= RATE * CHUNK_S for c in basket.chunks)
+    assert [c.last for c in basket.chunks] == [False] * (len(basket.chunks) - 1) + [True]
+    spoken = basket.samples
+    alone = voice.synthesizer.step([voice.synthesizer.open(first, Params())])[0].samples.copy()
+    pause = np.zeros(RATE // 2, np.float32)
+    # The pause stands between the sentences, not after the last one.
+    assert np.array_equal(spoken, np.concatenate([alone, pause, alone]))
+    assert made.timeline.audio_s == pytest.approx(spoken.size / RATE)
+    assert 0 < made.timeline.synthesis_s < 5
+    assert made.timeline.engine <= made.timeline.produced <= made.timeline.finished
+
+
+def test_utterances_prepared_later_continue_the_job(make: Any) -> None:
+    worker = make(Scripted())
+    made, basket = job("v", Utterance(0, (1,)), prepared=False)
+    worker.submit(made)
+    time.sleep(0.1)
+    assert not made.ended
+    made.utterances.append(Utterance(1, (1,)))
+    worker.wake()
+    time.sleep(0.1)
+    made.prepared_all = True
+    worker.wake()
+    assert basket.done.wait(5)
+    assert list(basket.samples[::1_000]) == [1, 2]
+    assert basket.chunks[-1].last
+
+
+def test_a_text_with_nothing_to_speak_fails(make: Any) -> None:
+    worker = make(Scripted())
+    made, basket = job("v")
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert made.error is not None
+    assert made.error.code == "unspeakable_text"
+
+
+def test_streams_of_many_steps_share_a_call_up_to_the_slots_and_never_mix(make: Any) -> None:
+    voice = Scripted(steps=5, delay_s=0.005)
+    worker = make(voice)
+    jobs = [job("v", Utterance(n, (1,)), id=str(n)) for n in range(3)]
+    for made, _ in jobs:
+        worker.submit(made)
+    for number, (made, basket) in enumerate(jobs):
+        assert basket.done.wait(5)
+        assert made.state is JobState.DONE
+        assert np.array_equal(basket.samples, np.full(5_000, number + 1, np.float32))
+    assert max(voice.batches) == 2
+    assert voice.open_streams == set()
+
+
+def test_cancel_between_steps_frees_the_slot_and_delivers_nothing_more(make: Any) -> None:
+    voice = Scripted(steps=1_000, delay_s=0.005)
+    worker = make(voice)
+    made, basket = job("v", Utterance(0, (1,)))
+    worker.submit(made)
+    while len(basket.chunks) < 3:
+        time.sleep(0.005)
+    assert made.cancel()
+    delivered = len(basket.chunks)
+    worker.wake()
+    time.sleep(0.1)
+    assert len(basket.chunks) <= delivered + 1  # the step under way when it was cancelled
+    assert basket.aborted
+    assert voice.open_streams == set()
+
+
+def test_a_sink_without_room_holds_its_own_job_only(make: Any) -> None:
+    worker = make(Scripted())
+    held, full = job("v", Utterance(0, (1,)))
+    full.room = False
+    free, basket = job("v", Utterance(0, (1,)))
+    worker.submit(held)
+    worker.submit(free)
+    assert basket.done.wait(5)
+    assert not held.ended
+    full.room = True
+    worker.wake()
+    assert full.done.wait(5)
+
+
+def test_a_failing_voice_fails_its_jobs_and_the_next_one_is_served(make: Any) -> None:
+    voice, crashes = Scripted(fail=EngineError("broken")), []
+    worker = make(voice, crashes)
+    made, basket = job("v", Utterance(0, (1,)))
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert made.error is not None
+    assert made.error.code == "engine"
+    assert basket.aborted
+    voice.fail = None
+    made, basket = job("v", Utterance(0, (1,)))
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert made.state is JobState.DONE
+    assert crashes == []
+    assert voice.open_streams == set()
+
+
+def test_an_engine_that_keeps_failing_ends_the_worker(make: Any) -> None:
+    crashes: list[BaseException] = []
+    worker = make(Scripted(fail=RuntimeError("native fault")), crashes)
+    for _ in range(MAX_CONSECUTIVE_FAULTS):
+        made, basket = job("v", Utterance(0, (1,)))
+        worker.submit(made)
+        assert basket.done.wait(5)
+        assert made.error is not None
+        assert made.error.code == "internal"
+    until = time.monotonic() + 5
+    while not crashes and time.monotonic() < until:
+        time.sleep(0.01)
+    assert [type(c) for c in crashes] == [RuntimeError]
+
+
+def test_alive_tells_a_hanging_engine_from_a_quiet_one(make: Any) -> None:
+    voice = Scripted(delay_s=0.6)
+    worker = make(voice)
+    assert worker.alive(0.1)
+    made, basket = job("v", Utterance(0, (1,)))
+    worker.submit(made)
+    time.sleep(0.3)
+    assert not worker.alive(0.1)
+    assert worker.alive(10.0)
+    assert basket.done.wait(5)
+    assert worker.alive(0.1)
+
+
+def test_a_waiting_job_fails_at_its_deadline_without_any_other_event(make: Any) -> None:
+    worker = make(Scripted())
+    made, basket = job("v", Utterance(0, (1,)), deadline=time.monotonic() + 0.2)
+    basket.room = False
+    worker.submit(made)
+    assert basket.done.wait(2)
+    assert made.error is not None
+    assert made.error.code == "deadline"
