@@ -24,10 +24,8 @@ from edged.voices.load import open_bundle
 
 THREAD = "edged-engine"
 PR_SET_NAME = 15
-WORDS = (
-    "pressure in tank number four is above limit close valve wait for green light before you "
-    "restart Zaragoza pump 1,250 litres left at 7:30 a Qwyxl failure read live records now"
-).split()
+WORDS = """pressure in tank number four is above limit close valve wait for green light before you
+restart Zaragoza pump 1,250 litres left at 7:30 a Qwyxl failure read live records now"""
 
 
 def on_engine_thread(work: object) -> None:
@@ -56,7 +54,9 @@ def main() -> None:
     generator = random.Random(7)
     prepared = []
     for n in range(60):
-        text = " ".join(generator.choice(WORDS) for _ in range(generator.choice((1, 2, 5, 9, 20, 60, 90))))
+        text = " ".join(
+            generator.choice(WORDS.split()) for _ in range(generator.choice((1, 2, 5, 9, 20, 60, 90)))
+        )
         params = Params(speed=generator.choice((0.5, 0.8, 1.0, 1.3, 2.0)), seed=n)
         prepared += [(utterance, params) for utterance in voice.frontend.utterances(text, params)]
     seen: list[alloc_probe.Counts] = []

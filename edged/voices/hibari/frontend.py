@@ -21,7 +21,8 @@ log = logging.getLogger(__name__)
 
 PARAGRAPH_PAUSE_S = 0.3
 PIECE_CHARS = 600  # of a sentence given to the G2P at once: 10 ms of work
-RUN_CHARS = 48  # without a space; the G2P's work grows with the cube of a run's parts
+RUN_CHARS = 48  # without a space: the longest dictionary word has 45 letters
+RUN_PARTS = 10  # words, numbers and marks in a run; the G2P's work grows with their cube
 RUN_DIGITS = 15  # longer numbers are read digit by digit; the G2P counts to 10**36
 # Frames of 12.5 ms at speed 1, measured: 4.7-4.9 a symbol, and 50 around the sentence. The margin covers
 # slow passages; what still does not fit is spoken a little faster, with a warning.
@@ -34,6 +35,8 @@ _BLANKS = re.compile(r"[^\S\n]+")
 _LONG_RUN = re.compile(rf"\S{{{RUN_CHARS + 1},}}")
 _LONG_NUMBER = re.compile(rf"\d{{{RUN_DIGITS + 1},}}")
 _CLAUSE_END = re.compile(r"[,;:.!?…—–](?=\s)")
+_RUN = re.compile(rf"\S{{{RUN_PARTS + 1},}}")
+_PART = re.compile(r"[^\W\d_a-zß-öø-ÿ]*[a-zß-öø-ÿ]+|[^\W\d_]+|\d+|\S")
 _INNER_BREAK = re.compile(r"[\W_]")
 
 
@@ -44,7 +47,7 @@ def pieces(text: str, limit: int, run_break: re.Pattern[str] | None = None) -> I
     """
     start = 0
     while len(text) - start > limit:
-        least = start + limit // 3
+        least = start + max(1, limit // 3)
         end = _last(_CLAUSE_END, text, least, start + limit)
         if end < 0:
             space = text.rfind(" ", least, start + limit + 1)
@@ -128,7 +131,10 @@ class HibariFrontend:
         sentence = self._long_word.sub(
             lambda match: " ".join(pieces(match.group(), self._max_letters)), sentence
         )
-        return _LONG_RUN.sub(lambda match: " ".join(pieces(match.group(), RUN_CHARS, _INNER_BREAK)), sentence)
+        sentence = _LONG_RUN.sub(
+            lambda match: " ".join(pieces(match.group(), RUN_CHARS, _INNER_BREAK)), sentence
+        )
+        return _RUN.sub(_few_parts, sentence)
 
     def _read(self, piece: str) -> str:
         """Phonemes of a piece; a word that makes the G2P fail is left out, the rest is spoken."""
@@ -147,6 +153,11 @@ class HibariFrontend:
             except Exception:
                 log.warning("the G2P failed on a word: left out")
         return " ".join(read)
+
+
+def _few_parts(match: re.Match[str]) -> str:
+    parts = _PART.findall(match.group())
+    return " ".join("".join(parts[i : i + RUN_PARTS]) for i in range(0, len(parts), RUN_PARTS))
 
 
 def _with_more(items: Iterator[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], bool]]:

@@ -1,0 +1,175 @@
+"""manifest.json of a voice bundle: its types, and reading it with every fault told apart.
+
+No thread of its own; `bundle.py` checks the files that a manifest lists, `bundle_write.py` writes it.
+Nothing in a manifest depends on when or where it was built, so that the same inputs give the same bytes.
+"""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path, PurePosixPath
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from edged.engine.api import TensorSpec
+from edged.engine.select import require
+from edged.errors import (
+    BundleError,
+    BundleFamilyUnknown,
+    BundleManifestInvalid,
+    BundleMissing,
+    BundleTooNew,
+)
+
+FORMAT = 1
+FAMILIES = ("hibari", "tone")
+MANIFEST = "manifest.json"
+DTYPES = ("float32", "float16", "int64", "int32", "int8", "uint8", "bool")
+MAX_TENSOR_BYTES = 1 << 30  # one tensor of 1 GiB is a damaged manifest, not a voice for an edge box
+MAX_MANIFEST_BYTES = 1 << 20
+
+Name = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
+Text = Annotated[str, Meta(min_length=1, max_length=1000)]
+Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
+Positive = Annotated[int, Meta(ge=1)]
+
+
+class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A part of the manifest."""
+
+
+class Tensor(Record, frozen=True, kw_only=True):
+    """A tensor of an engine at its maximum shape."""
+
+    name: Text
+    dtype: str
+    shape: tuple[Positive, ...]
+
+    def spec(self) -> TensorSpec:
+        return TensorSpec(self.name, self.dtype, self.shape)
+
+
+class File(Record, frozen=True, kw_only=True):
+    """A file of the bundle; `file` is relative to the folder, with forward slashes."""
+
+    name: Name
+    file: Text
+    sha256: Hash
+    bytes: Annotated[int, Meta(ge=0)]
+
+
+class EngineFile(File, frozen=True, kw_only=True):
+    """A network. The engine layer allocates its tensors at exactly these shapes."""
+
+    inputs: tuple[Tensor, ...]
+    outputs: tuple[Tensor, ...]
+
+
+class VoiceInfo(Record, frozen=True, kw_only=True):
+    """What a client is told about a voice. languages: BCP 47 tags; ("*",) speaks any script."""
+
+    name: Name
+    languages: Annotated[tuple[Text, ...], Meta(min_length=1)]
+    description: Text
+    gender: str = ""
+
+
+class Licence(Record, frozen=True, kw_only=True):
+    """SPDX expressions."""
+
+    code: Text
+    weights: Text
+
+
+class Golden(Record, frozen=True, kw_only=True):
+    """A reference utterance and a coarse fingerprint of its audio, see `edged.voices.golden`.
+
+    The fingerprint survives the different rounding of another CPU: length in samples within
+    `samples_within`, level per frequency band in dB within `bands_within_db`.
+    """
+
+    text: Text
+    speed: float
+    seed: int
+    samples: Positive
+    samples_within: int
+    bands_db: tuple[float, ...]
+    bands_within_db: float
+
+
+class Manifest(Record, frozen=True, kw_only=True):
+    """manifest.json."""
+
+    format: int
+    name: Name
+    version: Text
+    family: str
+    backend: str
+    precision: Text
+    sample_rate: Annotated[int, Meta(ge=8_000, le=192_000)]  # Hz
+    voices: Annotated[tuple[VoiceInfo, ...], Meta(min_length=1)]
+    engines: Annotated[tuple[EngineFile, ...], Meta(min_length=1)]
+    data: tuple[File, ...]
+    limits: dict[str, Positive]  # what the family needs to know: max_symbols, max_frames, ...
+    licence: Licence
+    provenance: dict[str, str]
+    golden: Golden | None = None
+
+
+class _Head(msgspec.Struct):
+    """The part of every manifest, old or new, that says whether the rest can be understood."""
+
+    format: int
+    family: str = ""
+
+
+def read_manifest(path: Path) -> Manifest:
+    """The manifest of the bundle in this folder, checked by itself (no other file is opened)."""
+    file = path / MANIFEST
+    try:
+        if file.stat().st_size > MAX_MANIFEST_BYTES:
+            raise BundleManifestInvalid(f"{file}: larger than {MAX_MANIFEST_BYTES} bytes")
+        raw = file.read_bytes()
+    except (FileNotFoundError, NotADirectoryError):
+        raise BundleMissing(f"{path}: no bundle there ({MANIFEST} is missing)") from None
+    except OSError as error:
+        raise BundleError(f"{file}: {error.strerror}") from error
+    try:
+        head = msgspec.json.decode(raw, type=_Head)
+        if head.format > FORMAT:
+            raise BundleTooNew(f"{path}: format {head.format}; this version reads up to {FORMAT}")
+        if head.format != FORMAT:
+            raise BundleManifestInvalid(f"{file}: unknown format {head.format}")
+        if head.family not in FAMILIES:
+            raise BundleFamilyUnknown(f"{path}: voice family {head.family!r} is unknown")
+        manifest = msgspec.json.decode(raw, type=Manifest)
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise BundleManifestInvalid(f"{file}: {error}") from error
+    require(manifest.backend, str(path))
+    _check_entries(file, manifest)
+    return manifest
+
+
+def _check_entries(file: Path, manifest: Manifest) -> None:
+    entries: list[File] = [*manifest.engines, *manifest.data]
+    for names in (
+        [e.name for e in manifest.engines],
+        [d.name for d in manifest.data],
+        [e.file for e in entries],
+    ):
+        if len(set(names)) != len(names):
+            raise BundleManifestInvalid(f"{file}: an entry is listed twice")
+    for entry in entries:
+        relative = PurePosixPath(entry.file)
+        if relative.is_absolute() or ".." in relative.parts or "\0" in entry.file:
+            raise BundleManifestInvalid(f"{file}: {entry.file!r} leads out of the bundle")
+    for engine in manifest.engines:
+        for tensor in (*engine.inputs, *engine.outputs):
+            if tensor.dtype not in DTYPES or not tensor.shape:
+                raise BundleManifestInvalid(
+                    f"{file}: {engine.name}.{tensor.name} has no usable type or shape"
+                )
+            if math.prod(tensor.shape) * 8 > MAX_TENSOR_BYTES:
+                raise BundleManifestInvalid(f"{file}: {engine.name}.{tensor.name} would need over 1 GiB")
