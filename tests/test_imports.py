@@ -33,7 +33,7 @@ PARTS = {
     "voices": {"voices"},
     "audio": {"audio"},
     "engine": {"engine"},
-    "bundle": {"bundle", "bundle_write"},
+    "bundle": {"bundle", "bundle_write", "manifest"},
     "config": {"config", "config_nodes"},
     "log": {"log", "journal"},
     "paths": {"paths"},
