@@ -22,6 +22,8 @@ from edged.engine.buffers import Arena
 from edged.job import Params
 from edged.voices.load import open_bundle
 
+TEXTS = 60
+LENGTHS = (1, 2, 5, 9, 20, 60, 90)  # words
 THREAD = "edged-engine"
 PR_SET_NAME = 15
 WORDS = """pressure in tank number four is above limit close valve wait for green light before you
@@ -52,11 +54,9 @@ def main() -> None:
     arena = Arena()
     (voice,) = open_bundle(bundle, settings.Engine(), arena)
     generator = random.Random(7)
-    prepared = []
-    for n in range(60):
-        text = " ".join(
-            generator.choice(WORDS.split()) for _ in range(generator.choice((1, 2, 5, 9, 20, 60, 90)))
-        )
+    words, prepared = WORDS.split(), []
+    for n in range(TEXTS):
+        text = " ".join(generator.choice(words) for _ in range(generator.choice(LENGTHS)))
         params = Params(speed=generator.choice((0.5, 0.8, 1.0, 1.3, 2.0)), seed=n)
         prepared += [(utterance, params) for utterance in voice.frontend.utterances(text, params)]
     seen: list[alloc_probe.Counts] = []

@@ -76,12 +76,13 @@ class HibariSynthesizer:
         self._decoder.close()
 
     def warm_up(self) -> None:
-        """The largest shapes first, so that the runtime's workspace is cut from one piece."""
+        """The largest shapes first, so that the runtime's workspace is cut from one piece; then a sentence.
+
+        More shapes would lengthen the start and change nothing: smaller ones fit the same workspace.
+        """
         longest = (0, *[1] * (self._max_symbols - 2), 0)
         self._decode(self._encode(longest, 1.0), fill=True)
-        for count in (160, 80, 40, 10):
-            if count <= self._max_symbols:
-                self._speak(HibariStream(Utterance(0, longest[:count]), 1.0, 0))
+        self._speak(HibariStream(Utterance(0, longest[:40]), 1.0, 0))
 
     def _speak(self, stream: HibariStream) -> Piece:
         durations = self._encode(stream.utterance.symbols, stream.speed)
