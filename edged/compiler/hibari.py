@@ -16,6 +16,7 @@ from edged.bundle_write import building
 from edged.compiler import cut, tables
 from edged.compiler.parts import Progress, engine_entry, file_entry, finish, need, provenance
 from edged.engine.api import TensorSpec
+from edged.engine.ort import optimize
 from edged.voices.hibari.dsp import BINS
 from edged.voices.hibari.synth import FRAMES_A_STEP
 
@@ -52,9 +53,9 @@ def build(
         encoder = cut.cut(model, {"ids": "ids", "speed": "speed"}, FEATURES | DURATIONS)
         decoder = cut.cut(model, FEATURES | INDEX, HEAD)
         width = {ours: cut.channels(model, theirs) for theirs, ours in FEATURES.items()}
-        (root / "engines/encoder.onnx").write_bytes(encoder)
-        (root / "engines/decoder.onnx").write_bytes(decoder)
-        (root / "engines/oov.onnx").write_bytes((assets / "oov.onnx").read_bytes())
+        words = (assets / "oov.onnx").read_bytes()
+        for name, network in (("encoder", encoder), ("decoder", decoder), ("oov", words)):
+            optimize(network, root / f"engines/{name}.onnx")
 
         progress("tables", 0.25)
         oov = json.loads((assets / "oov.json").read_text("utf-8"))
