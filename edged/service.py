@@ -118,6 +118,7 @@ class Service:
         running.callback(player.close, 0.0)
         arena = Arena()
         voices = load_voices(settings, arena, self._notify.status)
+        arena.seal()
         for voice in voices.values():
             running.callback(voice.close)
         replies = Replies(self._emit, lambda: self._wake_worker(), settings.limits.reply_buffer_s)
