@@ -2,8 +2,7 @@
 
 Thread `edged-server`. Requests come in as frames, are decoded by `protocol` and answered by the `Desk`;
 events of jobs come from other threads through `post`, which wakes the loop with an eventfd. Sends never
-block: what a slow peer does not take waits in its own bounded backlog. Knows nothing of voices, engines
-or sound; the service composes it with them.
+block (`outgoing`). Knows nothing of voices, engines or sound; the service composes it with them.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
 from time import monotonic
 from typing import Any
 
@@ -28,6 +26,7 @@ from edged.errors import BadFrames, ClientTooSlow, EdgedError, FrameTooLarge, In
 from edged.job import Job, JobState
 from edged.log import event as log_event
 from edged.monitor import Connections
+from edged.outgoing import Outgoing
 from edged.settings import Limits
 from edged.stats import first_audio_ms, rtf
 from edged.threads import name_thread
@@ -35,15 +34,6 @@ from edged.threads import name_thread
 log = logging.getLogger("edged.server")
 READ_BATCH = 64  # requests read before events are sent again
 RETRY_MS = 10  # how often a backlog is tried again
-BACKLOG = 1_024  # messages kept for a peer that does not read
-
-
-@dataclass(slots=True)
-class _Backlog:
-    """Messages a peer did not take yet. since: when the oldest was refused."""
-
-    since: float
-    messages: deque[tuple[list[bytes], Callable[[], None] | None]] = field(default_factory=deque)
 
 
 class Server:
@@ -64,7 +54,9 @@ class Server:
         self._limits = limits
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._outbox: deque[tuple[Job, protocol.Event | None, bytes | None]] = deque()
-        self._backlogs: dict[bytes, _Backlog] = {}
+        self._outgoing = Outgoing(
+            endpoints.router, limits.client_stall_s, self._forget, self._stalled, admission.stats.add_lost
+        )
         self._delimited: set[bytes] = set()  # peers that send an empty delimiter frame
         self._connections = Connections(endpoints.router)
         self._stopping = False
@@ -102,7 +94,7 @@ class Server:
         poller.register(self._connections.socket, zmq.POLLIN)
         poller.register(self._wake_fd, zmq.POLLIN)
         while not self._stopping:
-            poller.poll(RETRY_MS if self._backlogs else None)
+            poller.poll(RETRY_MS if self._outgoing.waiting else None)
             self._turn()
         self._turn()  # what was posted before the stop is still sent
 
@@ -114,8 +106,7 @@ class Server:
             os.eventfd_read(self._wake_fd)
         while self._outbox:
             self._deliver(*self._outbox.popleft())
-        for identity in list(self._backlogs):
-            self._flush(identity)
+        self._outgoing.flush()
         for _ in range(READ_BATCH):
             try:
                 frames = self._endpoints.router.recv_multipart(zmq.NOBLOCK, copy=False)
@@ -257,66 +248,25 @@ class Server:
         payload: bytes | None = None,
         taken: Callable[[], None] | None = None,
     ) -> None:
-        """Sends in order, or keeps the message for later. taken: called when the socket took it."""
+        """taken: called when the socket has taken the message."""
         frames = [identity, protocol.encode(event)]
         if identity in self._delimited:
             frames.insert(1, b"")
         if payload is not None:
             frames.append(payload)
-        backlog = self._backlogs.get(identity)
-        if backlog is None and self._try(frames, taken):
-            return
-        if backlog is None:
-            backlog = self._backlogs.setdefault(identity, _Backlog(monotonic()))
-        backlog.messages.append((frames, taken))
-        if len(backlog.messages) > BACKLOG:
-            log.warning("a client does not read its replies: %d of them are dropped", len(backlog.messages))
-            self._admission.stats.lost_replies += len(backlog.messages)
-            self._forget(identity)
-
-    def _try(self, frames: list[bytes], taken: Callable[[], None] | None) -> bool:
-        """True when the message needs no further care: taken by the socket, or its peer is gone."""
-        try:
-            self._endpoints.router.send_multipart(frames, zmq.NOBLOCK)
-        except zmq.Again:
-            return False
-        except zmq.ZMQError as exc:
-            if exc.errno != zmq.EHOSTUNREACH:
-                raise
-            self._forget(frames[0])
-            return True
-        if taken is not None:
-            taken()
-        return True
-
-    def _flush(self, identity: bytes) -> None:
-        backlog = self._backlogs[identity]
-        while backlog.messages:
-            if not self._try(*backlog.messages[0]):
-                if monotonic() - backlog.since > self._limits.client_stall_s:
-                    self._stalled(identity)
-                return
-            if not backlog.messages:  # the peer turned out to be gone
-                return
-            backlog.messages.popleft()
-            backlog.since = monotonic()
-        self._backlogs.pop(identity, None)
+        self._outgoing.send(frames, taken)
 
     def _stalled(self, identity: bytes) -> None:
-        """A client took nothing for too long: its jobs fail, what waits for it is dropped."""
+        """A client took nothing for too long: its jobs fail, which frees what they hold."""
         for ticket in list(self._admission.tickets.values()):
             if ticket.peer.identity == identity and ticket.reply != "ack":
                 ticket.job.fail(
                     ClientTooSlow(f"the client took no audio for {self._limits.client_stall_s:g} s")
                 )
-        backlog = self._backlogs.pop(identity)
-        self._admission.stats.lost_replies += len(backlog.messages)
 
     def _forget(self, identity: bytes) -> None:
         """A connection is gone: applies its jobs' policy and drops what waits for it."""
-        backlog = self._backlogs.pop(identity, None)
-        if backlog is not None:
-            backlog.messages.clear()
+        self._outgoing.drop(identity)
         self._delimited.discard(identity)
         self._connections.forget(identity)
         self._admission.peer_gone(identity)

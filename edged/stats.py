@@ -48,7 +48,7 @@ class Stats:
         self.cancelled = 0
         self.failed: Counter[str] = Counter()
         self.rejected: Counter[str] = Counter()
-        self.lost_replies = 0
+        self.lost_replies = 0  # answers dropped because their client did not read
         self.audio_s = 0.0
         self.synthesis_s = 0.0
         self.first_audio_ms = Window()
@@ -57,6 +57,9 @@ class Stats:
         self.to_engine_ms = Window()
         self.from_engine_ms = Window()
         self.overhead_ms = Window()
+
+    def add_lost(self, count: int) -> None:
+        self.lost_replies += count
 
     def record(self, job: Job) -> None:
         """Counts an ended job; only completed ones enter the percentiles."""

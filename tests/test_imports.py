@@ -22,7 +22,7 @@ PARTS = {
     "client": {"client"},
     "compiler": {"compiler"},
     "service": {"service"},
-    "server": {"server", "admission", "desk", "endpoints", "monitor"},
+    "server": {"server", "admission", "desk", "endpoints", "monitor", "outgoing"},
     "worker": {"worker"},
     "watchdog": {"watchdog"},
     "systemd": {"systemd"},
