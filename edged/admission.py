@@ -20,6 +20,7 @@ from edged.errors import (
     DuplicateId,
     EventsNeedDealer,
     ShuttingDown,
+    Starting,
     TextTooLong,
     UnknownJob,
     UnknownVoice,
@@ -71,36 +72,44 @@ class Sinks:
 class Admission:
     """Owns the table of live jobs.
 
-    submit: takes an admitted job (the text stage). outbox: told when a job starts or ends, any thread.
+    state: starting until `open`, then ready, at last draining (set by the service). on_start, on_end: told
+    of a job, on any thread.
     """
 
     def __init__(
-        self,
-        voices: Mapping[str, VoiceCard],
-        default_voice: str,
-        limits: Limits,
-        sinks: Sinks,
-        submit: Callable[[Job], None],
-        on_start: Callable[[Job], None],
-        on_end: Callable[[Job], None],
+        self, limits: Limits, on_start: Callable[[Job], None], on_end: Callable[[Job], None]
     ) -> None:
-        self.voices = voices
-        self.default_voice = default_voice
+        self.state = "starting"
+        self.voices: Mapping[str, VoiceCard] = {}
+        self.default_voice = ""
         self.stats = Stats()
-        self.closed = False
         self.tickets: dict[str, Ticket] = {}
         self._limits = limits
-        self._sinks = sinks
-        self._submit = submit
         self._on_start = on_start
         self._on_end = on_end
         self._prefix = os.urandom(2).hex()
         self._count = 0
 
+    def open(
+        self,
+        voices: Mapping[str, VoiceCard],
+        default_voice: str,
+        sinks: Sinks,
+        submit: Callable[[Job], None],
+    ) -> None:
+        """From here jobs are taken. submit: receives an admitted job (the text stage)."""
+        self.voices = voices
+        self.default_voice = default_voice
+        self._sinks = sinks
+        self._submit = submit
+        self.state = "ready"
+
     # -- speech ---------------------------------------------------------------------------------
 
     def admit(self, request: protocol.Speech, peer: Peer) -> protocol.Accepted:
         """Queues the request as a job. Raises the `EdgedError` that refuses it."""
+        if self.state == "starting":
+            raise Starting("the daemon is still starting")
         self._check_reply(request, peer)
         card = self._voice(request.voice)
         if len(request.text) > self._limits.text_chars:
@@ -117,11 +126,7 @@ class Admission:
             job.sink = self._sinks.reply(job, request.format, card.sample_rate, rate, request.stream)
         else:
             job.sink = self._sinks.speaker(job, card.sample_rate)
-        position = sum(
-            1
-            for t in self.tickets.values()
-            if t.job.priority <= job.priority and t.job.state is JobState.QUEUED
-        )
+        position = sum(1 for t in self.tickets.values() if t.job.priority <= job.priority and not t.job.ended)
         fallback = "finish" if job.kind == "speak" else "cancel"
         self.tickets[job.id] = Ticket(
             job=job,
@@ -154,7 +159,7 @@ class Admission:
         return card
 
     def _check_room(self, request: protocol.Speech, peer: Peer) -> None:
-        if self.closed:
+        if self.state == "draining":
             raise ShuttingDown("the daemon is stopping and takes no new jobs")
         mine = [t for t in self.tickets.values() if t.peer.identity == peer.identity]
         if request.id and any(t.job.client_id == request.id for t in mine):

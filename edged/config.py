@@ -99,6 +99,8 @@ def parse(text: str, file: str = "configuration") -> Settings:
     if root is not None:
         reading.read(root)
     _check_listen(reading)
+    _check_voices(reading)
+    _check_limits(reading)
     if reading.problems:
         raise ConfigError.of(reading.problems)
     return reading.settings
@@ -127,6 +129,23 @@ def _fail_syntax(file: str, exc: yaml.MarkedYAMLError) -> NoReturn:
 
 
 # -- checks across settings ---------------------------------------------------------------------
+
+
+def _check_voices(reading: Reading) -> None:
+    """A daemon without a voice is of no use."""
+    if not reading.settings.voices.bundles:
+        hint = "name a bundle, or delete the line to keep the built-in voice"
+        reading.report("voices.bundles", "expected at least one bundle", hint=hint)
+
+
+def _check_limits(reading: Reading) -> None:
+    """The longest text must fit into the largest frame, at 4 bytes a character."""
+    limits = reading.settings.limits
+    needed = -(-limits.text_chars * 4 // 1024)
+    if limits.frame_kb < needed:
+        key = "limits.frame_kb" if "limits.frame_kb" in reading.given else "limits.text_chars"
+        message = f"{limits.text_chars} characters can take {needed} kB, more than limits.frame_kb"
+        reading.report(key, message, hint=f"set limits.frame_kb to {needed + 1} or more")
 
 
 def _check_listen(reading: Reading) -> None:

@@ -32,12 +32,12 @@ from yaml.constructor import SafeConstructor
 
 from edged.errors import Problem, did_you_mean
 from edged.settings import Group, Settings
+from edged.words import describe
 
 G = TypeVar("G", bound=Group)
 
 CORE = "tag:yaml.org,2002:"
 PLAIN_TAGS = {CORE + name for name in ("null", "bool", "int", "float", "str", "timestamp", "value", "merge")}
-UNITS = {"_ms": "milliseconds", "_s": "seconds", "_kb": "kilobytes", "_chars": "characters"}
 SHOWN = 40  # characters of a wrong value that a message repeats
 # A leading 0 would be octal for YAML 1.1 and decimal for a person, 1:30 would be 90: both are refused.
 NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*|(?=\.[0-9]))(\.[0-9]*)?([eE][-+]?[0-9]+)?")
@@ -169,32 +169,6 @@ def _number(kind: IntType | FloatType, node: ScalarNode) -> int | float:
     if not math.isfinite(value):  # 1e999
         raise Wrong
     return int(value) if isinstance(kind, IntType) and value.is_integer() else value
-
-
-def describe(annotation: Any, name: str) -> str:
-    """What a setting may be, in plain words: `a number from 5 to 2000 (milliseconds)`."""
-    kind = type_info(annotation)
-    if isinstance(kind, LiteralType):
-        choices = [str(value) for value in get_args(annotation)]  # msgspec sorts them, we keep their order
-        return f"one of {', '.join(choices)}" if len(choices) > 1 else f"the word {choices[0]}"
-    words = _describe(kind)
-    unit = next((unit for suffix, unit in UNITS.items() if name.endswith(suffix)), "")
-    return f"{words} ({unit})" if unit else words
-
-
-def _describe(kind: Type) -> str:
-    if isinstance(kind, Metadata):
-        return str((kind.extra_json_schema or {}).get("description") or _describe(kind.type))
-    if isinstance(kind, BoolType):
-        return "true or false"
-    if isinstance(kind, (IntType, FloatType)):
-        what = "a whole number" if isinstance(kind, IntType) else "a number"
-        if kind.ge is not None and kind.le is not None:
-            return f"{what} from {kind.ge:.12g} to {kind.le:.12g}"
-        return f"{what} of at least {kind.ge:.12g}" if kind.ge is not None else what
-    if isinstance(kind, ListType):
-        return f"a list, each item {_describe(kind.item_type)}"
-    return "text that is not empty" if isinstance(kind, StrType) and kind.min_length else "text"
 
 
 def _suggest(name: str, path: str, known: dict[str, FieldInfo]) -> str:

@@ -45,10 +45,9 @@ class Addresses(Protocol):
 
 
 class Desk:
-    """state: starting, ready or draining; set by the service."""
+    """Built by the service from the parts it tells about."""
 
     def __init__(self, admission: Admission, speaker: Speaker, memory: Memory, addresses: Addresses) -> None:
-        self.state = "starting"
         self._admission = admission
         self._speaker = speaker
         self._memory = memory
@@ -59,7 +58,7 @@ class Desk:
         error = self._speaker.error
         return protocol.StatusReply(
             id=id,
-            state=self.state,
+            state=self._admission.state,
             version=__version__,
             pid=os.getpid(),
             uptime_s=round(now - self._admission.stats.started, 3),

@@ -29,7 +29,7 @@ class Endpoints:
     def __init__(self, listen: Listen, limits: Limits, endpoint: str) -> None:
         self.endpoint = endpoint
         self.events = listen.events or events_endpoint(endpoint)
-        self._paths = [p for p in map(_ipc_path, (self.endpoint, self.events)) if p is not None]
+        self._paths = [_socket_path(address) for address in (self.endpoint, self.events)]
         self._lock = self._take_lock()
         self._context = zmq.Context()
         self._stop_authenticator: Callable[[], None] = lambda: None
@@ -37,6 +37,8 @@ class Endpoints:
             self.router = self._context.socket(zmq.ROUTER)
             self.pub = self._context.socket(zmq.PUB)
             self._configure(listen, limits)
+            for path in self._paths:
+                path.unlink(missing_ok=True)  # left by a daemon that was killed: we hold the lock
             self._bind(self.router, self.endpoint)
             self._bind(self.pub, self.events)
             self._set_permissions(listen)
@@ -59,26 +61,27 @@ class Endpoints:
 
     def _take_lock(self) -> int:
         for path in self._paths:
+            if path.exists() and not path.is_socket():
+                raise ConfigError(f"{path} exists and is not a socket", "choose another --endpoint")
             if len(os.fsencode(path)) > LONGEST_PATH:
                 raise ConfigError(
                     f"the socket path {path} is longer than {LONGEST_PATH} bytes",
                     "choose a shorter listen.endpoint",
                 )
             prepare_directory(f"ipc://{path}")
-        where = Path(f"{self._paths[0]}.lock") if self._paths else Path(os.devnull)
+        where = Path(f"{self._paths[0]}.lock")
         try:
-            lock = os.open(where, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+            lock = os.open(where, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
         except OSError as exc:
             raise ConfigError(
                 f"the lock file {where} cannot be opened: {exc.strerror}",
                 "run the daemon as the owner of that directory, or choose another --endpoint",
             ) from None
-        if self._paths:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                os.close(lock)
-                raise AlreadyRunning(f"another daemon serves {self.endpoint}") from None
+        try:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            os.close(lock)
+            raise AlreadyRunning(f"another daemon serves {self.endpoint}") from None
         return lock
 
     def _configure(self, listen: Listen, limits: Limits) -> None:
@@ -123,9 +126,6 @@ class Endpoints:
             self._bind(socket, address)
 
     def _bind(self, socket: zmq.Socket[bytes], address: str) -> None:
-        path = _ipc_path(address)
-        if path is not None:
-            path.unlink(missing_ok=True)  # left by a daemon that was killed: we hold the lock
         try:
             socket.bind(address)
         except zmq.ZMQError as exc:
@@ -147,5 +147,11 @@ class Endpoints:
                 ) from None
 
 
-def _ipc_path(address: str) -> Path | None:
-    return Path(address.removeprefix("ipc://")) if address.startswith("ipc://") else None
+def _socket_path(address: str) -> Path:
+    """The file of a local address. The network is reached through listen.tcp only, with keys."""
+    if not address.startswith("ipc:///") or address.endswith("/"):
+        raise ConfigError(
+            f"the daemon's own address is ipc:// and an absolute path, not {address!r}",
+            "for the network set listen.tcp, which needs keys" if address.startswith("tcp") else "",
+        )
+    return Path(address.removeprefix("ipc://"))

@@ -18,7 +18,7 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |   |-- EmptyText, UnspeakableText, UnsupportedText, TextTooLong
     |   `-- UnsupportedFormat, EventsNeedDealer
     |-- ServiceError           the daemon cannot do it now
-    |   `-- Busy, ShuttingDown, DeadlineMissed, ClientTooSlow, ClientGone, InternalError
+    |   `-- Busy, Starting, ShuttingDown, DeadlineMissed, ClientTooSlow, ClientGone, InternalError
     |-- AudioError             the loudspeaker cannot be used
     |   `-- NoAudioDevice, AudioDeviceLost
     |-- TransportError         raised by the client library only
@@ -253,6 +253,11 @@ class ServiceError(EdgedError):
 class Busy(ServiceError):
     code = "busy"
     default_hint = "the queue is full: try again in a moment"
+
+
+class Starting(ServiceError):
+    code = "starting"
+    default_hint = "the voices are being loaded: try again in a few seconds"
 
 
 class ShuttingDown(ServiceError):

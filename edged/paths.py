@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import stat
+import sys
 from pathlib import Path
 
 from edged.errors import ConfigError
@@ -62,7 +63,7 @@ def prepare_directory(endpoint: str) -> None:
         return
     directory = Path(endpoint.removeprefix("ipc://")).parent
     try:
-        directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        directory.mkdir(mode=0o700, exist_ok=True)
         reason = _why_unsafe(directory)
     except OSError as exc:
         raise ConfigError(
@@ -128,6 +129,8 @@ def bundle_directories(setting: str = "") -> list[Path]:
         found.append(state / "bundles")
     found.append(SYSTEM_STATE / "bundles")
     home = os.path.expanduser("~")  # stays "~" for a uid without an entry in /etc/passwd
+    if sys.prefix != sys.base_prefix:  # a virtual environment can bring its own
+        found.append(Path(sys.prefix) / "share" / "edged" / "bundles")
     if data := _absolute("XDG_DATA_HOME"):
         found.append(data / "edged" / "bundles")
     elif home.startswith("/"):

@@ -8,7 +8,7 @@ Neighbours: `server` and `client` call it; it imports only errors and job.
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, get_type_hints
 
 import msgspec
 from msgspec import Meta
@@ -22,6 +22,7 @@ from edged.errors import (
     UnknownOperation,
     did_you_mean,
 )
+from edged.words import choices_of, describe
 
 VERSION = 1
 Id = Annotated[str, Meta(max_length=128)]
@@ -326,7 +327,7 @@ def decode_request(header: bytes | memoryview) -> AnyRequest:
     try:
         return msgspec.convert(data, type=request_type)  # type: ignore[return-value]
     except msgspec.ValidationError as exc:
-        raise BadValue(_explain(exc), f"see: edged protocol --schema ({op})") from None
+        raise _bad_value(exc, request_type, data) from None
 
 
 def request_id(header: bytes | memoryview) -> str:
@@ -384,8 +385,17 @@ def _shorten(value: object) -> str:
     return text if len(text) <= 60 else text[:57] + "..."
 
 
-def _explain(exc: msgspec.ValidationError) -> str:
-    """msgspec says "Expected `float`, got `str` - at `$.speed`"; the field name comes first here."""
+def _bad_value(exc: msgspec.ValidationError, request_type: type[Request], data: dict[str, Any]) -> BadValue:
+    """msgspec says "Expected `float`, got `str` - at `$.speed`"; people read it in other words."""
     text, _, path = str(exc).partition(" - at `$")
-    field = path.rstrip("`").lstrip(".")
-    return f"{field}: {text}" if field else text
+    name = path.rstrip("`").lstrip(".")
+    annotation = get_type_hints(request_type, include_extras=True).get(name)
+    if annotation is None:  # "Object missing required field `text`"
+        missing = text.partition("`")[2].rstrip("`")
+        return BadValue(f"the field {missing!r} is missing", "it is required")
+    value = data.get(name)
+    guess = did_you_mean(value, choices_of(annotation)) if isinstance(value, str) else ""
+    expected = describe(annotation, name)
+    return BadValue(
+        f"{name}: expected {expected}, got {_shorten(value)}", guess or "all fields: edged protocol --schema"
+    )

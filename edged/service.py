@@ -39,7 +39,6 @@ from edged.voices.catalog import load_voices
 from edged.worker import Worker
 
 logger = logging.getLogger("edged")
-FORCED_EXIT = 130
 THREAD_STOP_S = 2.0  # how long a thread may take to end after it was told to
 DRAIN_POLL_S = 0.02
 
@@ -117,6 +116,11 @@ class Service:
         player.start()
         running.callback(player.close, 0.0)
         arena = Arena()
+        self._admission = Admission(settings.limits, self._on_job_start, self._on_job_end)
+        desk = Desk(self._admission, player, arena, endpoints)
+        self._server = Server(endpoints, self._admission, desk, settings.limits, self._on_crash)
+        self._server.start()  # from here clients are told that the daemon is starting
+        running.callback(self._server.stop, THREAD_STOP_S)
         voices = load_voices(settings, arena, self._notify.status)
         arena.seal()
         for voice in voices.values():
@@ -125,26 +129,18 @@ class Service:
         running.callback(replies.close)
         worker = self._worker = Worker(voices, settings.stream.chunk_ms / 1e3, self._on_crash)
         self._wake_worker = worker.wake
+        worker.start()
         running.callback(worker.stop, THREAD_STOP_S)
         frontends = {name: v.frontend for name, v in voices.items()}
         text = TextStage(frontends, worker.submit, worker.wake, self._on_crash)
+        text.start()
         running.callback(text.stop, THREAD_STOP_S)
-        self._admission = Admission(
+        self._admission.open(
             {name: v.card for name, v in voices.items()},
             settings.voices.default or next(iter(voices)),
-            settings.limits,
             sinks=Sinks(speaker=player.sink, reply=replies.sink),
             submit=text.submit,
-            on_start=self._on_job_start,
-            on_end=self._on_job_end,
         )
-        self._desk = Desk(self._admission, player, arena, endpoints)
-        self._server = Server(endpoints, self._admission, self._desk, settings.limits, self._on_crash)
-        running.callback(self._server.stop, THREAD_STOP_S)
-        worker.start()
-        text.start()
-        self._server.start()
-        self._desk.state = "ready"
         self._notify.ready(f"ready: {', '.join(voices)}")
         log.event(
             logger,
@@ -168,9 +164,8 @@ class Service:
 
     def _drain(self) -> None:
         """Takes no new jobs and lets the live ones end, up to the deadline; then cancels them."""
-        self._desk.state = "draining"
+        self._admission.state = "draining"
         self._notify.stopping()
-        self._admission.closed = True
         live = self._admission.tickets
         if live:
             log.event(logger, logging.INFO, "draining", jobs=len(live))
@@ -185,7 +180,8 @@ class Service:
     def _on_signal(self, number: int, frame: object) -> None:
         self._signals += 1
         if self._signals > 1:
-            os._exit(FORCED_EXIT)
+            log.event(logger, logging.WARNING, "second signal: stopping at once")
+            os._exit(128 + number)
         self._awake.set()
 
     def _on_hangup(self, number: int, frame: object) -> None:

@@ -61,8 +61,9 @@ class Daemon:
             if self.process.poll() is not None:
                 raise AssertionError(f"the daemon ended with {self.process.returncode}:\n{self.log}")
             try:
-                self.request({"op": "ping"}, timeout_s=0.5)
-                return
+                if self.request({"op": "status"}, timeout_s=0.5)["state"] == "ready":
+                    return
+                time.sleep(0.02)
             except TimeoutError:
                 continue
         raise AssertionError(f"the daemon was not ready in time:\n{self.log}")

@@ -19,7 +19,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 from msgspec.inspect import FloatType
 
-from edged import config, config_nodes
+from edged import config, config_nodes, words
 from edged.errors import ConfigError, Problem
 from edged.settings import Group, Settings
 
@@ -418,7 +418,7 @@ def test_the_template_explains_every_setting(group: str, setting: msgspec.struct
     assert type(written) is type(default)
     comment = comment_above(line)
     assert len(comment) > 40
-    expected = config_nodes.describe(setting.type, setting.name)
+    expected = words.describe(setting.type, setting.name)
     if bounds := re.search(r"[\d.]+ to [\d.]+", expected):
         assert bounds[0] in comment
     unit = re.search(r"\((\w+)\)", expected)
@@ -430,7 +430,7 @@ def test_the_template_explains_every_setting(group: str, setting: msgspec.struct
 
 def test_the_template_comes_from_an_installed_package(tmp_path: Path) -> None:
     (tmp_path / "edged" / "data").mkdir(parents=True)
-    for name in ("__init__", "config", "config_nodes", "errors", "paths", "settings"):
+    for name in ("__init__", "config", "config_nodes", "errors", "paths", "settings", "words"):
         shutil.copy(ROOT / "edged" / f"{name}.py", tmp_path / "edged")
     code = "from edged import config; print(config.template(), end='')"
     run = [sys.executable, "-c", code]
@@ -528,3 +528,12 @@ def test_every_group_refuses_unknown_keys_by_type() -> None:
     for group in msgspec.structs.fields(Settings):
         assert issubclass(group.type, Group)
         assert only(f"{group.name}: {{nothing_like_it: 1}}").key == f"{group.name}.nothing_like_it"
+
+
+def test_settings_that_contradict_each_other_are_found() -> None:
+    with pytest.raises(ConfigError) as caught:
+        config.parse("limits:\n  text_chars: 1000000\nvoices:\n  bundles: []\n")
+    found = {problem.key: problem for problem in caught.value.problems}
+    assert set(found) == {"limits.text_chars", "voices.bundles"}
+    assert (found["limits.text_chars"].line, found["voices.bundles"].line) == (2, 4)
+    assert config.parse("limits:\n  text_chars: 1000000\n  frame_kb: 4000\n").limits.frame_kb == 4_000

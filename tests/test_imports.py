@@ -41,9 +41,10 @@ PARTS = {
     "job": {"job"},
     "errors": {"errors"},
     "threads": {"threads"},  # names for threads
+    "words": {"words"},  # types in plain words
     "version": {"__init__"},  # edged itself: the version number
 }
-LEAVES = {"errors", "job", "settings", "threads"}
+LEAVES = {"errors", "job", "settings", "threads", "words"}
 BASE = {"config", "paths", "log"} | LEAVES
 ENGINES = {"engine", "bundle"}
 MIDDLE = {"protocol", "stats", "scheduler", "text", "voices", "audio"}

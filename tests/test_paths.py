@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import socket
 import stat
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -28,7 +29,8 @@ OTHER = 54321  # a uid that is not ours
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty machine: none of the variables, none of the directories."""
+    """An empty machine: none of the variables, none of the directories, no virtual environment."""
+    monkeypatch.setattr(sys, "prefix", sys.base_prefix)
     for name in VARIABLES:
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
