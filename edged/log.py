@@ -53,7 +53,8 @@ def setup(
 
     edged's own loggers get the configured level; other libraries are heard from `warning` on.
     """
-    stream = sys.stderr if stream is None else stream
+    if stream is None:  # nor is there a stderr where the caller closed it
+        stream = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     to_journal = log.format == "journal" or (log.format == "auto" and is_journal(stream))
     handler = JournalHandler(stream, Journal(journal_socket)) if to_journal else TextHandler(stream)
     root = logging.getLogger()

@@ -7,6 +7,7 @@ Nothing in a manifest depends on when or where it was built, so that the same in
 from __future__ import annotations
 
 import math
+import stat
 from pathlib import Path, PurePosixPath
 from typing import Annotated
 
@@ -30,10 +31,42 @@ DTYPES = ("float32", "float16", "int64", "int32", "int8", "uint8", "bool")
 MAX_TENSOR_BYTES = 1 << 30  # one tensor of 1 GiB is a damaged manifest, not a voice for an edge box
 MAX_MANIFEST_BYTES = 1 << 20
 
-Name = Annotated[str, Meta(pattern="^[a-z0-9][a-z0-9._-]{0,63}$")]
+Name = Annotated[
+    str,
+    Meta(
+        pattern="^[a-z0-9][a-z0-9._-]{0,63}$",
+        description="a name of at most 64 small letters, digits and . _ -",
+    ),
+]
 Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Positive = Annotated[int, Meta(ge=1)]
+Limit = Annotated[int, Meta(ge=1, le=1_000_000)]
+
+# What each limit of a family must fit, as its voices fill the tensors: engine, tensor, axis, and how much of
+# the limit one element holds. A limit above a tensor would fail on the first long sentence, not at start.
+_FITTING: dict[str, dict[str, tuple[tuple[str, str, int, int], ...]]] = {
+    "tone": {
+        "max_symbols": (("tone", "symbols", 0, 1),),
+        "max_frames": (("tone", "index", 0, 1), ("tone", "offset", 0, 1), ("tone", "samples", 0, 1)),
+    },
+    "hibari": {
+        "max_symbols": (
+            ("encoder", "ids", 1, 1),
+            ("encoder", "text", 2, 1),
+            ("encoder", "prosody", 2, 1),
+            ("encoder", "durations", 0, 1),
+            ("decoder", "text", 2, 1),
+            ("decoder", "prosody", 2, 1),
+        ),
+        "max_frames": (
+            ("decoder", "index", 0, 2),  # a step is two frames
+            ("decoder", "spectra", 1, 1),
+            ("decoder", "f0", 1, 1),
+        ),
+        "max_letters": (("oov", "chars", 1, 1),),
+    },
+}
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -108,11 +141,11 @@ class Manifest(Record, frozen=True, kw_only=True):
     family: str
     backend: str
     precision: Text
-    sample_rate: Annotated[int, Meta(ge=8_000, le=192_000)]  # Hz
+    sample_rate: Annotated[int, Meta(ge=8_000, le=48_000)]  # Hz
     voices: Annotated[tuple[VoiceInfo, ...], Meta(min_length=1)]
     engines: Annotated[tuple[EngineFile, ...], Meta(min_length=1)]
     data: tuple[File, ...]
-    limits: dict[str, Positive]  # what the family needs to know: max_symbols, max_frames, ...
+    limits: dict[str, Limit]  # what the family needs to know: max_symbols, max_frames, ...
     licence: Licence
     provenance: dict[str, str]
     golden: Golden | None = None
@@ -129,7 +162,10 @@ def read_manifest(path: Path) -> Manifest:
     """The manifest of the bundle in this folder, checked by itself (no other file is opened)."""
     file = path / MANIFEST
     try:
-        if file.stat().st_size > MAX_MANIFEST_BYTES:
+        found = file.stat()
+        if not stat.S_ISREG(found.st_mode):  # reading a pipe would wait for ever
+            raise BundleManifestInvalid(f"{file}: not a regular file")
+        if found.st_size > MAX_MANIFEST_BYTES:
             raise BundleManifestInvalid(f"{file}: larger than {MAX_MANIFEST_BYTES} bytes")
         raw = file.read_bytes()
     except (FileNotFoundError, NotADirectoryError):
@@ -149,6 +185,7 @@ def read_manifest(path: Path) -> Manifest:
         raise BundleManifestInvalid(f"{file}: {error}") from error
     require(manifest.backend, str(path))
     _check_entries(file, manifest)
+    _check_limits(file, manifest)
     return manifest
 
 
@@ -173,3 +210,24 @@ def _check_entries(file: Path, manifest: Manifest) -> None:
                 )
             if math.prod(tensor.shape) * 8 > MAX_TENSOR_BYTES:
                 raise BundleManifestInvalid(f"{file}: {engine.name}.{tensor.name} would need over 1 GiB")
+
+
+def _check_limits(file: Path, manifest: Manifest) -> None:
+    shapes = {
+        (engine.name, tensor.name): tensor.shape
+        for engine in manifest.engines
+        for tensor in (*engine.inputs, *engine.outputs)
+    }
+    for limit, places in _FITTING.get(manifest.family, {}).items():
+        value = manifest.limits.get(limit)
+        if value is None:
+            raise BundleManifestInvalid(f"{file}: the limit {limit} is missing")
+        for engine, tensor, axis, each in places:
+            shape = shapes.get((engine, tensor), ())
+            if axis >= len(shape):
+                raise BundleManifestInvalid(f"{file}: {engine}.{tensor} is missing or of the wrong shape")
+            if value > shape[axis] * each:
+                raise BundleManifestInvalid(
+                    f"{file}: the limit {limit} is {value}, but {engine}.{tensor} of shape {list(shape)} "
+                    f"holds {shape[axis] * each}"
+                )

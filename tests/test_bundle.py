@@ -19,6 +19,8 @@ from edged import bundle as bundles_module
 from edged import bundle_write, errors
 from edged.bundle import FAMILIES, MANIFEST, Bundle, find, installed, read_manifest
 from edged.bundle_write import building
+from edged.engine.buffers import Arena
+from edged.settings import Engine
 from edged.voices import load
 from tests import bundles
 
@@ -115,6 +117,15 @@ def setting(*keys):
         (setting("backend", "tensorrt"), errors.BundleBackendMismatch),
         (setting("sample_rate", 0), errors.BundleManifestInvalid),
         (setting("sample_rate", "24k"), errors.BundleManifestInvalid),
+        (setting("sample_rate", 7_999), errors.BundleManifestInvalid),
+        (setting("sample_rate", 48_001), errors.BundleManifestInvalid),
+        (setting("limits", {}), errors.BundleManifestInvalid),
+        (setting("limits", "max_symbols", 0), errors.BundleManifestInvalid),
+        (setting("limits", "max_symbols", 161), errors.BundleManifestInvalid),
+        (setting("limits", "max_frames", 2_561), errors.BundleManifestInvalid),
+        (setting("limits", "other", 1 << 40), errors.BundleManifestInvalid),
+        (setting("engines", 0, "outputs", 0, "shape", [1_000, 240]), errors.BundleManifestInvalid),
+        (setting("engines", 0, "inputs", 1, "name", "surprise"), errors.BundleManifestInvalid),
         (setting("voices", []), errors.BundleManifestInvalid),
         (setting("surprise", 1), errors.BundleManifestInvalid),
         (setting("name", "../tone"), errors.BundleManifestInvalid),
@@ -137,6 +148,37 @@ def test_faults_of_the_manifest(copy, change, error):
         Bundle.load(copy)
     assert caught.value.hint
     assert str(copy) in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("limit", "value", "tensor"),
+    [("max_symbols", 321, "ids"), ("max_frames", 1_841, "index"), ("max_letters", 10_000, "chars")],
+)
+def test_limits_of_hibari_must_fit_its_tensors(tmp_path, limit, value, tensor):
+    copy = shutil.copytree(bundles.hibari(), tmp_path / "hibari")
+    Bundle.load(copy, verify=False)
+    edit(copy, setting("limits", limit, value))
+    with pytest.raises(errors.BundleManifestInvalid, match=f"the limit {limit} is {value}, .*{tensor}"):
+        Bundle.load(copy)
+
+
+def test_symbols_that_need_more_frames_than_there_are(copy):
+    edit(copy, setting("limits", "max_frames", 100))
+    bundle = Bundle.load(copy)
+    with pytest.raises(errors.BundleManifestInvalid, match="needs more than 100 frames"):
+        load.open_bundle(bundle, Engine(), Arena())
+
+
+@pytest.mark.timeout(20)
+@pytest.mark.parametrize(
+    ("file", "error"),
+    [(MANIFEST, errors.BundleManifestInvalid), (ENGINE, errors.BundleFileMissing)],
+)
+def test_a_pipe_is_refused_without_waiting_for_it(copy, file, error):
+    (copy / file).unlink()
+    os.mkfifo(copy / file)
+    with pytest.raises(error, match="not a regular file"):
+        Bundle.load(copy)
 
 
 def test_a_newer_format_is_recognised_whatever_else_it_holds(copy):
@@ -243,6 +285,8 @@ KILLED = """
 import sys, time
 from pathlib import Path
 from edged.bundle_write import building
+from edged.engine.buffers import Arena
+from edged.settings import Engine
 with building(Path(sys.argv[1])) as root:
     (root / "manifest.json").write_text("half")
     print("ready", flush=True)

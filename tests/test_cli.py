@@ -5,19 +5,24 @@ from __future__ import annotations
 import json
 import os
 import pty
+import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 import wave
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import jsonschema
+import msgspec
 import pytest
+import zmq
 
-from edged.cli import exits
+from edged import errors, protocol
+from edged.cli import exits, info
 from edged.client import Client
 from tests.daemon import Daemon, running
 
@@ -92,13 +97,121 @@ def test_help_names_every_command_and_exit_code() -> None:
         ("ping", "--secret-key", "x.key_secret"),
         ("cancel",),
         ("cancel", "1", "--all"),
+        ("cancel", "--all", "--mine"),
+        ("ping", "--timeout", "nan"),
+        ("say", "--speed", "nan", "x"),
+        ("say", "--out", "", "x"),
+        ("bundle", "build", "tone", "--set", "rate=nan"),
+        ("bundle", "build", "tone", "--set", "rate=[1]"),
+        ("bundle", "build", "tone", "--set", "rate=2026-99-99"),
+        ("bundle", "build", "tone", "--set", "work=x"),
+        ("bundle", "build", "tone", "--set", "work=-1"),
+        ("bundle", "build", "tone", "--set", "max_symbols=0"),
+        ("bundle", "build", "tone", "--set", "name=../x"),
+        ("bundle", "build", "tone", "--set", "out=x"),
+        ("ping", "--endpoint", "ipc:///tmp/\udcff"),
+        ("--endpoint", "ipc:///tmp/\udcff", "ping"),
+        ("serve", "--endpoint", "ipc:///tmp/\udcff"),
         ("check-config",),
         ("bundle", "build", "tone", "--set", "nonsense"),
         ("keys", "make", "/tmp", "a/b"),
+        ("keys", "make", "/tmp", ".."),
+        ("keys", "make", "/tmp", "a\nb"),
     ],
 )
 def test_wrong_usage(args: tuple[str, ...]) -> None:
     assert fail(edged(*args), exits.USAGE).strip()
+
+
+def test_alone_it_prints_its_help() -> None:
+    assert "Exit codes:" in succeed(edged())
+
+
+def test_where_audio_goes_is_checked_first(tmp_path: Path) -> None:
+    assert "is a directory" in fail(edged("say", "--out", str(tmp_path), "x"), exits.USAGE)
+    error = fail(edged("say", "--out", str(tmp_path / "a"), "x"), exits.USAGE)
+    assert "has no suffix" in error
+    assert ".wav .flac" in error
+
+
+def shell(command: str, *args: str, **env: str) -> subprocess.CompletedProcess[bytes]:
+    """edged with the arguments, its streams redirected as the command says in place of EDGED."""
+    command = command.replace("EDGED", '"$@"')
+    call = ["sh", "-c", command, "sh", *EDGED, *args]
+    return subprocess.run(call, capture_output=True, env={**os.environ, **env}, timeout=60)
+
+
+def test_closed_streams(daemon: Daemon, tmp_path: Path) -> None:
+    env = {"EDGED_ENDPOINT": daemon.endpoint}
+    out = ("--out", str(tmp_path / "a.wav"))
+    assert "stdin, which is closed" in fail(shell("EDGED <&-", "say", "-", *out, **env), exits.USAGE)
+    assert "stdout, which is closed" in fail(shell("EDGED >&-", "say", "x", "--out", "-", **env), exits.USAGE)
+    for args in (("status",), ("status", "--json"), ("protocol",), ("bundle", "list", "--json")):
+        result = shell("EDGED <&- >&-", *args, EDGED_BUNDLES=str(tmp_path), **env)
+        assert (succeed(result), result.stderr) == ("", b"")
+    succeed(shell("EDGED <&- >&- 2>&-", "say", "Hello.", *out, **env))
+    assert (tmp_path / "a.wav").read_bytes().startswith(b"RIFF")
+    # What is meant for stderr must not land in the output.
+    assert shell("EDGED 2>&-", "say", "--nonsense").stdout == b""
+    assert shell("EDGED 2>&-", "cancel", "none", **env).stdout == b""
+    store = shell("EDGED 2>&-", "bundle", "build", "tone", "--out", str(tmp_path / "tone"))
+    assert succeed(store).strip() == str(tmp_path / "tone")
+
+
+def test_a_full_disk_names_the_output(daemon: Daemon) -> None:
+    for args in (("say", "--out", "-", "Hello."), ("ping", "--json"), ("ping",), ("protocol",)):
+        error = fail(shell("EDGED >/dev/full", *args, EDGED_ENDPOINT=daemon.endpoint), exits.FAILED)
+        assert error.splitlines() == [
+            "edged: error [system]: No space left on device",
+            "  standard output",
+        ]
+    for unbuffered in ("", "1"):
+        result = shell(
+            "EDGED >/dev/full", "ping", EDGED_ENDPOINT=daemon.endpoint, PYTHONUNBUFFERED=unbuffered
+        )
+        assert fail(result, exits.FAILED).endswith("standard output\n")
+    full = ("say", "--out", "/dev/full", "--format", "wav", "Hello.")
+    assert "/dev/full" in fail(at(daemon, *full), exits.FAILED)
+    assert shell("EDGED 2>/dev/full", "say", "--nonsense").returncode == exits.USAGE
+    assert shell("EDGED 2>/dev/full", "check-config").returncode == exits.USAGE
+
+
+def test_serve_without_standard_streams(tone_bundle: Path, tmp_path: Path) -> None:
+    endpoint = f"ipc://{tmp_path}/edged.sock"
+    config = tmp_path / "edged.yaml"
+    config.write_text("audio:\n  enabled: false\n")
+    serve = [*EDGED, "serve", "--config", str(config), "--bundle", str(tone_bundle), "--endpoint", endpoint]
+    process = subprocess.Popen(["sh", "-c", 'exec "$@" <&- >&- 2>&-', "sh", *serve])
+    try:
+        until = time.monotonic() + 60
+        while b"ready" not in (status := edged("status", "--endpoint", endpoint)).stdout:
+            assert process.poll() is None, process.returncode
+            assert time.monotonic() < until, status
+            time.sleep(0.1)
+        streams = [os.readlink(f"/proc/{process.pid}/fd/{number}") for number in range(3)]
+        assert streams == ["/dev/null"] * 3  # and no socket
+        process.terminate()
+        assert process.wait(20) == 0
+    finally:
+        process.kill()
+        process.wait()
+
+
+INTERRUPTED = """
+import sys
+class Interrupt:
+    def find_spec(self, name, path=None, target=None):
+        if name == "click":
+            raise KeyboardInterrupt
+sys.meta_path.insert(0, Interrupt())
+from edged.__main__ import main
+main()
+"""
+
+
+def test_ctrl_c_while_it_starts_is_quiet() -> None:
+    result = subprocess.run([sys.executable, "-c", INTERRUPTED], capture_output=True, timeout=60)
+    assert (result.returncode, result.stdout, result.stderr) == (exits.INTERRUPTED, b"", b"")
 
 
 @pytest.mark.parametrize(
@@ -126,6 +239,13 @@ def test_check_config_tells_every_problem_on_its_line(tmp_path: Path) -> None:
     fail(result, exits.USAGE)
     assert len(result.stdout.splitlines()) == 2
     fail(edged("check-config", str(tmp_path / "none.yaml")), exits.USAGE)
+    told = json.loads(succeed(edged("check-config", "--json", str(good))))
+    assert told == {"file": str(good), "ok": True, "problems": []}
+    result = edged("check-config", "--json", str(bad))
+    fail(result, exits.USAGE)
+    told = json.loads(result.stdout)
+    assert not told["ok"]
+    assert [(p["line"], p["key"]) for p in told["problems"]] == [(2, "limits.jobs"), (4, "audio.volum")]
 
 
 def test_the_printed_configuration_is_valid(tmp_path: Path) -> None:
@@ -164,7 +284,50 @@ def test_bundles_are_built_listed_and_verified(tmp_path: Path) -> None:
     assert "[bundle_missing]" in fail(edged("bundle", "verify", "none", **env), exits.MISSING)
     error = fail(edged("bundle", "build", "tone", "--set", "colour=red", **env), exits.USAGE)
     assert "no option 'colour'" in error
-    assert "[bundle_family_unknown]" in fail(edged("bundle", "build", "none", **env), exits.FAILED)
+    error = fail(edged("bundle", "build", "none", **env), exits.FAILED)
+    assert "[bundle_family_unknown]" in error
+    assert "hibari, tone" in error
+
+
+def test_bundle_list_marks_damaged_bundles(tone_bundle: Path, tmp_path: Path) -> None:
+    env = {"EDGED_BUNDLES": str(tmp_path)}
+    for name in ("good", "cut", "hollow", "nonsense"):
+        shutil.copytree(tone_bundle, tmp_path / name)
+    (tmp_path / os.fsdecode(b"caf\xe9")).mkdir()
+    shutil.copy(tone_bundle / "manifest.json", tmp_path / os.fsdecode(b"caf\xe9"))
+    os.truncate(tmp_path / "cut/engines/tone.onnx", 100)
+    (tmp_path / "hollow/engines/tone.onnx").unlink()
+    (tmp_path / "nonsense/manifest.json").write_text("{")
+    result = edged("bundle", "list", **env)
+    error = fail(result, exits.FAILED)
+    states = dict(line.split()[:2] for line in result.stdout.decode().splitlines())
+    expected = {
+        "bundle": "state",
+        "caf\\udce9": "bundle_file_missing",
+        "cut": "bundle_file_truncated",
+        "good": "ok",
+        "hollow": "bundle_file_missing",
+        "nonsense": "bundle_manifest_invalid",
+    }
+    assert expected.items() <= states.items()  # this machine may have others
+    assert "100 bytes of" in error
+    result = edged("bundle", "list", "--json", **env)
+    fail(result, exits.FAILED)
+    told = json.loads(result.stdout)
+    found = {entry["bundle"]: entry["state"] for entry in told["bundles"]}
+    assert (found["good"], found["cut"]) == ("ok", "bundle_file_truncated")
+    assert found[os.fsdecode(b"caf\xe9")] == "bundle_file_missing"
+    assert str(tmp_path) in told["searched"]
+
+
+def test_build_phases_are_plain_words(tmp_path: Path) -> None:
+    said = edged("bundle", "build", "tone", "--out", str(tmp_path / "tone")).stderr.decode()
+    assert [line.removeprefix("edged: ") for line in said.splitlines()] == [
+        "model",
+        "trial run",
+        "moving into place",
+        "done",
+    ]
 
 
 def test_serve_tells_why_it_cannot_start(daemon: Daemon, tmp_path: Path) -> None:
@@ -252,6 +415,108 @@ def test_failures_of_a_job(daemon: Daemon, tmp_path: Path) -> None:
     fail(result, exits.MISSING)
     assert json.loads(result.stdout)["code"] == "no_audio_device"
     assert not list(tmp_path.glob("*.wav.*"))
+
+
+def test_what_is_not_unicode_is_told_under_its_own_name(daemon: Daemon, tmp_path: Path) -> None:
+    out = ("--out", str(tmp_path / "a.wav"))
+    assert "bad_value]: job: " in fail(at(daemon, "cancel", "\udcff"), exits.FAILED)
+    assert "bad_value]: voice: " in fail(at(daemon, "say", "x", "--voice", "\udcff", *out), exits.FAILED)
+    assert "bad_value]: text: " in fail(at(daemon, "say", "\udcff", *out), exits.FAILED)
+    result = edged("ping", EDGED_ENDPOINT="ipc:///tmp/\udcff")
+    assert "bad_value]: the endpoint " in fail(result, exits.FAILED)
+
+
+class Starting(threading.Thread):
+    """A socket that says `starting` to the first requests and then serves, as a daemon does."""
+
+    def __init__(self, endpoint: str, refusals: int) -> None:
+        super().__init__(daemon=True)
+        self.refusals = refusals
+        self.router = zmq.Context.instance().socket(zmq.ROUTER)
+        self.router.bind(endpoint)
+        self.ended = threading.Event()
+
+    def run(self) -> None:
+        while not self.ended.is_set():
+            if not self.router.poll(50):
+                continue
+            identity, header = self.router.recv_multipart()
+            for event, *data in self.answers(protocol.decode_request(header)):
+                self.router.send_multipart([identity, protocol.encode(event), *data])
+        self.router.close(linger=0)
+
+    def answers(self, request: protocol.AnyRequest) -> Iterator[tuple[Any, ...]]:
+        if not isinstance(request, protocol.Speech):
+            return
+        if self.refusals > 0:
+            self.refusals -= 1
+            yield (protocol.failed(errors.Starting("the daemon is still starting"), id=request.id),)
+            return
+        yield (protocol.Accepted(id=request.id, job="1", position=0),)
+        if isinstance(request, protocol.Synthesize):
+            audio = protocol.Audio(
+                id=request.id, job="1", seq=0, samples=2, sample_rate=8_000, format="wav", last=True
+            )
+            yield audio, b"RIFF"
+        yield (protocol.Done(id=request.id, job="1", audio_s=1, synthesis_s=1, rtf=1, first_audio_ms=1),)
+
+
+@pytest.fixture
+def starting(tmp_path: Path) -> Iterator[Callable[[int], str]]:
+    made: list[Starting] = []
+
+    def make(refusals: int) -> str:
+        endpoint = f"ipc://{tmp_path}/starting{len(made)}.sock"
+        made.append(Starting(endpoint, refusals))
+        made[-1].start()
+        return endpoint
+
+    yield make
+    for thread in made:
+        thread.ended.set()
+        thread.join()
+
+
+def test_say_waits_for_a_daemon_that_starts(starting: Callable[[int], str], tmp_path: Path) -> None:
+    out = tmp_path / "a.wav"
+    succeed(edged("say", "Hello.", EDGED_ENDPOINT=starting(2)))
+    succeed(edged("say", "Hello.", "--out", str(out), EDGED_ENDPOINT=starting(2)))
+    assert out.read_bytes() == b"RIFF"
+    assert succeed(edged("say", "Hello.", "--out", "-", EDGED_ENDPOINT=starting(1))) == "RIFF"
+
+
+def test_say_gives_up_on_a_daemon_that_starts(starting: Callable[[int], str]) -> None:
+    begin = time.monotonic()
+    result = edged("say", "Hello.", "--timeout", "1.2", EDGED_ENDPOINT=starting(1_000))
+    assert "[starting]" in fail(result, exits.BUSY)
+    assert time.monotonic() - begin > 0.9
+
+
+def test_status_shows_tcp_addresses_and_a_daemon_that_starts() -> None:
+    class Newer(protocol.StatusReply, kw_only=True, frozen=True, tag="status_reply"):
+        tcp: str = ""
+        tcp_events: str = ""
+
+    reply = Newer(
+        state="starting",
+        version="1",
+        pid=1,
+        uptime_s=1.0,
+        rss_mb=1.0,
+        jobs=[],
+        audio_device="",
+        audio_error="",
+        endpoint="ipc:///e",
+        events="ipc:///v",
+        buffers_mb=1.0,
+        tcp="tcp://0.0.0.0:5555",
+        tcp_events="tcp://0.0.0.0:5556",
+    )
+    facts = dict(info._facts(reply))
+    assert facts["state"] == "starting"
+    assert (facts["tcp"], facts["tcp events"]) == ("tcp://0.0.0.0:5555", "tcp://0.0.0.0:5556")
+    assert "tcp" not in dict(info._facts(msgspec.structs.replace(reply, tcp="")))
+    assert "sound error" not in facts
 
 
 def test_ctrl_c_cancels_the_job(slow_daemon: Daemon) -> None:

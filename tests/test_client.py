@@ -21,6 +21,7 @@ import pytest
 import zmq.auth
 
 from edged.client import AsyncClient, Client, Curve
+from edged.client.base import SpeechOptions
 from edged.errors import (
     BadValue,
     Busy,
@@ -152,8 +153,102 @@ def test_a_request_above_the_limit_is_refused_before_it_is_sent(client: Client) 
 
 
 def test_text_that_is_not_unicode_is_refused(client: Client) -> None:
-    with pytest.raises(BadValue):
+    with pytest.raises(BadValue, match=r"^text: "):
         client.speak("\udc80")
+    with pytest.raises(BadValue, match=r"^voice: "):
+        client.speak(SHORT, voice="\udc80")
+    with pytest.raises(BadValue, match=r"^job: "):
+        client.cancel(job="\udc80")
+    with pytest.raises(BadValue, match=r"^client: "), Client(client.endpoint, name="\udc80") as other:
+        other.speak(SHORT)
+
+
+@pytest.mark.parametrize("endpoint", ["ipc:///tmp/\udc80", "ipc:///tmp/a\0b"])
+def test_an_endpoint_that_cannot_be_an_address_is_refused(endpoint: str) -> None:
+    with pytest.raises(BadValue, match="endpoint"):
+        Client(endpoint)
+
+
+def test_an_unknown_option_is_told_with_the_known_ones(client: Client) -> None:
+    with pytest.raises(TypeError, match=r"speak\(\) has no option 'voise'; did you mean 'voice'\?") as caught:
+        client.speak(SHORT, voise="tone")  # type: ignore[call-arg]
+    assert "voice, speed, volume, seed, priority, deadline_ms, on_disconnect" in str(caught.value)
+    assert "format" not in str(caught.value)
+    with pytest.raises(TypeError, match=r"synthesize\(\) has no option 'id'.*format, sample_rate"):
+        client.synthesize(SHORT, id="1")  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"stream\(\) has no option 'rate'"):
+        client.stream(SHORT, rate=8_000)  # type: ignore[call-arg]
+    for kind in (Client, AsyncClient):
+        assert all(name in str(kind.speak.__doc__) for name in SpeechOptions.__annotations__)
+        for method in (kind.synthesize, kind.stream):
+            assert "those of `speak`" in str(method.__doc__)
+
+
+def test_shown_results_leave_the_audio_out(client: Client) -> None:
+    assert "RIFF" not in repr(client.synthesize(SHORT))
+    for shown in map(repr, client.stream(SHORT)):
+        assert len(shown) < 200
+        assert "\\x00" not in shown
+
+
+FORKED = """
+import asyncio, os, sys
+from edged.client import AsyncClient, Client
+
+async def asynchronous(endpoint):
+    async with AsyncClient(endpoint) as client:
+        await client.ping()
+        stream = client.stream("Door open.")
+        await stream.__anext__()
+        if not (child := os.fork()):
+            try:
+                for call in (client.ping(), stream.__anext__()):
+                    try:
+                        await call
+                    except RuntimeError as error:
+                        assert "forked" in str(error), error
+                    else:
+                        os._exit(2)
+                stream.close()
+                client.close()
+                os._exit(0)
+            finally:
+                os._exit(3)
+        assert os.waitpid(child, 0)[1] == 0
+        async for _ in stream:
+            pass
+        await client.ping()
+
+with Client(sys.argv[1]) as client:
+    stream = client.stream("Door open.")
+    next(stream)
+    if not (child := os.fork()):
+        try:
+            for call in (client.ping, lambda: next(stream)):
+                try:
+                    call()
+                except RuntimeError as error:
+                    assert "forked" in str(error), error
+                else:
+                    os._exit(2)
+            stream.close()
+            client.close()
+            with Client(sys.argv[1]) as own:
+                own.ping()
+            os._exit(0)
+        finally:
+            os._exit(3)
+    assert os.waitpid(child, 0)[1] == 0
+    assert list(stream)[-1].last
+    client.ping()
+asyncio.run(asynchronous(sys.argv[1]))
+"""
+
+
+def test_a_forked_child_is_told_to_make_its_own_client(daemon: Daemon) -> None:
+    call = [sys.executable, "-c", FORKED, daemon.endpoint]
+    done = subprocess.run(call, capture_output=True, text=True, timeout=60)
+    assert (done.returncode, done.stderr) == (0, "")
 
 
 def test_one_client_in_two_threads_is_an_error(slow: Client) -> None:
@@ -248,7 +343,10 @@ def test_refusals_are_their_exceptions(client: Client) -> None:
 
 
 def test_a_refusal_that_could_not_name_its_request_reaches_it(tone_bundle: Path) -> None:
-    with running(tone_bundle, limits={"frame_kb": 1}) as daemon, Client(daemon.endpoint) as client:
+    with (
+        running(tone_bundle, limits={"frame_kb": 1, "text_chars": 250}) as daemon,
+        Client(daemon.endpoint) as client,
+    ):
         with pytest.raises(EdgedError) as caught:
             client.synthesize("x" * 1_500)
         assert isinstance(caught.value, FrameTooLarge)

@@ -8,7 +8,7 @@ import onnx
 import pytest
 
 from edged.bundle import Bundle
-from edged.compiler import build
+from edged.compiler import build, check
 from edged.errors import BadValue, BundleError, BundleFamilyUnknown, MissingExtra
 from tests import bundles
 
@@ -45,8 +45,11 @@ def test_options(tmp_path):
     assert bundle.manifest.name == "quiet"
     assert bundle.manifest.sample_rate == 16_000
     assert bundle.limit("max_symbols") == 20
-    with pytest.raises(BadValue, match="rate 100"):
+    with pytest.raises(BadValue, match="rate: expected a whole number from 8000 to 48000, got 100"):
         build("tone", tmp_path / "bad", rate=100)
+    for wrong in ({"rate": "nan"}, {"work": [1]}, {"max_symbols": True}, {"name": "../x"}, {"out": "x"}):
+        with pytest.raises(BadValue, match=next(iter(wrong))):
+            check("tone", wrong)
     assert not (tmp_path / "bad").exists()
 
 

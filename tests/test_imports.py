@@ -69,7 +69,8 @@ ALLOWED: dict[str, set[str]] = {
         "bundle",
         "errors",
         "settings",
-    },  # settings: what an engine is loaded with
+        "words",
+    },  # settings: what an engine is loaded with; words: what an option may be
     "cli": set(PARTS),
 }
 ALLOWED["scheduler"] = LEAVES  # pure Python: no tensor library, no engine

@@ -214,6 +214,18 @@ def test_a_dead_stderr_does_not_stop_the_daemon() -> None:
     assert "heard" in alive.getvalue()
 
 
+def test_without_a_stderr_nothing_is_written(tmp_path: Path) -> None:
+    code = (
+        "import logging, sys\n"
+        "from edged import log, settings\n"
+        "sys.stderr = None\n"
+        "log.setup(settings.Log())\n"
+        "logging.getLogger('edged.x').info('into the void')\n"
+    )
+    done = run(tmp_path, code)
+    assert (done.stdout, done.stderr) == ("", "")
+
+
 def test_letters_the_terminal_cannot_show(tmp_path: Path) -> None:
     with open(tmp_path / "log", "w", encoding="ascii") as stream:
         log.setup(Log(format="text"), stream=stream)

@@ -8,6 +8,8 @@ it runs, so `edged say` never waits for rich or ONNX Runtime. An `EdgedError` be
 from __future__ import annotations
 
 import sys
+from contextlib import suppress
+from io import TextIOWrapper
 from typing import NoReturn
 
 import click
@@ -42,13 +44,17 @@ class _Ordered(click.Group):
 
 @click.group(
     cls=_Ordered,
+    invoke_without_command=True,
     epilog=exits.HELP,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
 )
 @click.version_option(__version__, prog_name="edged")
 @endpoint_options
-def cli() -> None:
+@click.pass_context
+def cli(context: click.Context) -> None:
     """edged: an offline text-to-speech daemon, and its command line."""
+    if context.invoked_subcommand is None:
+        click.echo(context.get_help())
 
 
 for _command in COMMANDS:
@@ -56,17 +62,36 @@ for _command in COMMANDS:
 
 
 def main(args: list[str] | None = None) -> NoReturn:
+    exits.hold_descriptors()
+    if isinstance(sys.stdout, TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # a path may hold any bytes
+    try:
+        code = _run(args)
+        exits.flush_stdout()
+    except BrokenPipeError:  # the reader has enough
+        exits.mute_stdout()
+        code = exits.FAILED
+    except OSError as error:
+        with suppress(OSError):
+            exits.flush_stdout()
+        exits.mute_stdout()  # what it did not take is lost
+        exits.complain(f"error [system]: {error.strerror or error}", error.filename and str(error.filename))
+        code = exits.FAILED
+    sys.exit(code)
+
+
+def _run(args: list[str] | None) -> int:
+    """Runs one command; what cannot be read or written is left to the caller."""
     state = State()
     try:
         code = cli.main(args, prog_name="edged", standalone_mode=False, obj=state)
     except click.Abort:
-        code = exits.INTERRUPTED
+        return exits.INTERRUPTED
     except click.ClickException as error:
-        error.show()
-        code = exits.USAGE
+        with suppress(OSError):  # stderr is full or gone; the exit code still tells
+            if sys.stderr is not None:  # click would take stdout instead
+                error.show()
+        return exits.USAGE
     except EdgedError as error:
-        code = exits.report(error, state.as_json, state.job)
-    except OSError as error:
-        exits.complain(f"error [system]: {error.strerror or error}", error.filename and str(error.filename))
-        code = exits.FAILED
-    sys.exit(code if isinstance(code, int) else exits.OK)
+        return exits.report(error, state.as_json, state.job)
+    return code if isinstance(code, int) else exits.OK

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from edged.cli.exits import FAILED, OK, complain
+from edged.cli.context import State, json_option, pass_state
+from edged.cli.exits import FAILED, OK, complain, document, tell, write_json
 from edged.cli.render import fields, progress_bar, table
 
 if TYPE_CHECKING:
@@ -29,13 +30,18 @@ def bundle() -> None:
 def build(family: str, out: Path | None, options: tuple[str, ...]) -> None:
     """Build a bundle of FAMILY where the daemon finds it, or in --out."""
     from edged import compiler
+    from edged.errors import BadValue
     from edged.paths import writable_bundle_directory
 
     given = dict(_option(text) for text in options)
-    target = out or writable_bundle_directory(_configured()) / str(given.get("name", family))
-    with progress_bar() as progress, _only_known(family):
+    try:
+        compiler.check(family, given)
+    except BadValue as error:
+        raise click.BadParameter(str(error), param_hint="--set") from None
+    target = out or writable_bundle_directory(_configured()) / given.get("name", family)
+    with progress_bar() as progress:
         path = compiler.build(family, target, progress, **given)
-    print(path)
+    tell(path)
 
 
 def _option(text: str) -> tuple[str, Any]:
@@ -47,23 +53,8 @@ def _option(text: str) -> tuple[str, Any]:
         raise click.UsageError(f"--set {text}: expected NAME=VALUE")
     try:
         return name, yaml.safe_load(value)
-    except yaml.YAMLError:
+    except (yaml.YAMLError, ValueError, RecursionError):  # as 2026-99-99, or ten thousand brackets
         return name, value
-
-
-class _only_known:
-    """Turns the call's complaint about an unknown option into one about --set."""
-
-    def __init__(self, family: str) -> None:
-        self._family = family
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, TypeError) and "unexpected keyword argument" in str(error):
-            name = str(error).split("'")[1]
-            raise click.UsageError(f"a bundle of family {self._family} has no option {name!r}") from None
 
 
 @bundle.command()
@@ -88,26 +79,49 @@ def _facts(manifest: Manifest) -> list[tuple[str, str]]:
 
 
 @bundle.command("list")
-def list_bundles() -> int:
-    """List the bundles the daemon can find, damaged ones too."""
-    from edged.bundle import installed, read_manifest
-    from edged.errors import BundleError
+@json_option
+@pass_state
+def list_bundles(state: State) -> int:
+    """List the bundles the daemon can find, damaged ones too.
+
+    Every file is looked for and its size compared; `edged bundle verify` reads the content as well.
+    """
+    from edged.bundle import installed
     from edged.paths import bundle_directories
 
     directories = bundle_directories(_configured())
-    rows, code = [], OK
-    for path in installed(directories):
-        try:
-            manifest = read_manifest(path)
-            rows.append((path.name, manifest.family, manifest.precision, manifest.version, str(path)))
-        except BundleError as error:
-            rows.append((path.name, f"unusable: {error.code}", "", "", str(path)))
-            code = FAILED
-    if rows:
-        table(("bundle", "family", "precision", "version", "path"), rows)
+    found = [_entry(path) for path in installed(directories)]
+    if state.as_json:
+        write_json(document({"bundles": found, "searched": [str(path) for path in directories]}))
+    elif found:
+        columns = ("bundle", "state", "family", "precision", "version", "path")
+        table(columns, [[entry[column] for column in columns] for entry in found])
+        for entry in found:
+            if entry["message"]:
+                complain(f"error [{entry['state']}]: {entry['message']}", entry["hint"])
     else:
         complain("no bundles are installed", f"searched: {', '.join(map(str, directories))}")
-    return code
+    return OK if all(entry["state"] == "ok" for entry in found) else FAILED
+
+
+def _entry(path: Path) -> dict[str, str]:
+    """What is told about a bundle; its `state` is ok or the code of what is wrong with it."""
+    from edged.bundle import Bundle, read_manifest
+    from edged.errors import BundleError
+
+    entry = dict.fromkeys(("family", "precision", "version", "message", "hint"), "")
+    entry |= {"bundle": path.name, "state": "ok", "path": str(path)}
+    try:
+        manifest = read_manifest(path)
+        entry |= {
+            "family": manifest.family,
+            "precision": manifest.precision,
+            "version": manifest.version,
+        }
+        Bundle.load(path, verify=False)
+    except BundleError as error:
+        entry |= {"state": error.code, "message": error.message, "hint": error.hint}
+    return entry
 
 
 def _configured() -> str:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from math import isnan
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -54,6 +55,28 @@ class State:
             text()
 
 
+class Number(click.FloatRange):
+    """A number of a range; nan is neither below nor above one, so click lets it pass."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        number = super().convert(value, param, ctx)
+        if isnan(number):
+            self.fail(f"{value} is not a number", param, ctx)
+        return number
+
+
+class Endpoint(click.types.StringParamType):
+    """An address. ZeroMQ takes it as UTF-8; a byte that is not arrives from the shell as a surrogate."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        address = super().convert(value, param, ctx)
+        try:
+            address.encode()
+        except UnicodeEncodeError:
+            self.fail("it holds bytes that are not UTF-8", param, ctx)
+        return address
+
+
 pass_state = click.make_pass_decorator(State)
 
 
@@ -88,7 +111,7 @@ def endpoint_options(command: F) -> F:
         ),
         click.option(
             "--timeout",
-            type=click.FloatRange(0.1, 3600),
+            type=Number(0.1, 3600),
             metavar="SECONDS",
             expose_value=False,
             callback=_store("timeout_s"),
@@ -96,6 +119,7 @@ def endpoint_options(command: F) -> F:
         ),
         click.option(
             "--endpoint",
+            type=Endpoint(),
             metavar="URL",
             expose_value=False,
             callback=_store("endpoint"),
@@ -112,7 +136,7 @@ def json_option(command: F) -> F:
         is_flag=True,
         expose_value=False,
         callback=_store("as_json"),
-        help="Print the daemon's answer as JSON.",
+        help="Print the answer as JSON.",
     )(command)
 
 

@@ -6,12 +6,13 @@ Main thread. Neighbours: `edged.service`, `edged.config`, imported when their co
 from __future__ import annotations
 
 import os
+from dataclasses import asdict
 from pathlib import Path
 
 import click
 
-from edged.cli.context import State, pass_state
-from edged.cli.exits import OK, USAGE, complain
+from edged.cli.context import Endpoint, State, json_option, pass_state
+from edged.cli.exits import OK, USAGE, complain, document, naming, tell, write_json
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -20,7 +21,7 @@ LEVELS = ("debug", "info", "warning", "error")
 @click.option(
     "--config", "config_path", metavar="FILE", help="Default: $EDGED_CONFIG or /etc/edged/edged.yaml."
 )
-@click.option("--endpoint", metavar="URL", help="Where clients connect (listen.endpoint).")
+@click.option("--endpoint", type=Endpoint(), metavar="URL", help="Where clients connect (listen.endpoint).")
 @click.option("--bundle", "bundles", multiple=True, metavar="NAME|PATH", help="Voice to load; repeatable.")
 @click.option("--log-level", type=click.Choice(LEVELS))
 @pass_state
@@ -39,19 +40,27 @@ def serve(
 
 @click.command("check-config")
 @click.argument("file", type=click.Path(path_type=Path))
-def check_config(file: Path) -> int:
+@json_option
+@pass_state
+def check_config(state: State, file: Path) -> int:
     """Check a configuration FILE; every problem is told on a line of its own."""
     from edged import config
-    from edged.errors import ConfigError
+    from edged.errors import ConfigError, Problem
 
+    problems: tuple[Problem, ...] = ()
     try:
         config.load(file)
     except ConfigError as error:
-        for problem in error.problems or (error,):
-            print(problem)
-        return USAGE
-    print(f"{file}: ok")
-    return OK
+        problems = error.problems or (Problem(str(file), 0, "", error.message, hint=error.hint),)
+    if state.as_json:
+        told = [asdict(problem) for problem in problems]
+        write_json(document({"file": str(file), "ok": not problems, "problems": told}))
+    else:
+        for problem in problems:
+            tell(problem)
+        if not problems:
+            tell(f"{file}: ok")
+    return USAGE if problems else OK
 
 
 @click.command("config")
@@ -59,7 +68,7 @@ def show_config() -> None:
     """Print the annotated configuration file, with every default."""
     from edged import config
 
-    print(config.template(), end="")
+    tell(config.template(), end="")
 
 
 @click.group()
@@ -74,7 +83,7 @@ def make(directory: Path, name: str) -> int:
     """Make the key pair NAME.key (to give away) and NAME.key_secret (to keep) in DIRECTORY."""
     from zmq.auth import create_certificates
 
-    if not name or "/" in name:
+    if name in ("", ".", "..") or "/" in name or not name.isprintable():
         raise click.UsageError(f"{name!r} is not a usable name for a file")
     public, secret = directory / f"{name}.key", directory / f"{name}.key_secret"
     for path in (public, secret):
@@ -84,9 +93,10 @@ def make(directory: Path, name: str) -> int:
     directory.mkdir(parents=True, exist_ok=True)
     before = os.umask(0o077)  # the secret file is never readable by others, not even for a moment
     try:
-        create_certificates(directory, name)
+        with naming(str(directory)):
+            create_certificates(directory, name)
     finally:
         os.umask(before)
     public.chmod(0o644)
-    print(f"{public}\n{secret}")
+    tell(f"{public}\n{secret}")
     return OK

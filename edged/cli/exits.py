@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 
 from edged import errors
 from edged.errors import EdgedError
@@ -36,7 +38,7 @@ _CODES: tuple[tuple[tuple[type[EdgedError], ...], int], ...] = (
     ((errors.ConfigError,), USAGE),
     ((errors.NoDaemon,), NO_DAEMON),
     ((errors.ReplyTimeout,), TIMEOUT),
-    ((errors.Busy, errors.ShuttingDown, errors.DeadlineMissed), BUSY),
+    ((errors.Busy, errors.Starting, errors.ShuttingDown, errors.DeadlineMissed), BUSY),
     ((errors.MissingExtra, errors.BundleMissing, errors.AudioError), MISSING),
 )
 
@@ -59,19 +61,70 @@ def report(error: EdgedError, as_json: bool, job: str = "") -> int:
     return exit_code(error)
 
 
+# -- the standard streams: sys.stdin, stdout and stderr are None when the caller closed them -----
+
+
+def hold_descriptors() -> None:
+    """Opens /dev/null in place of closed standard streams.
+
+    Otherwise the first socket would get the number 1 or 2, and what a C library prints would go into it.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free number, which is this one
+
+
 def complain(message: str, hint: str = "") -> None:
-    """A message on stderr; the hint gets a line of its own."""
-    print(f"edged: {message}", file=sys.stderr)
-    if hint:
-        print(f"  {hint}", file=sys.stderr)
+    """A message on stderr; the hint gets a line of its own. Without a usable stderr it is lost."""
+    if sys.stderr is None:  # print would take stdout instead
+        return
+    with suppress(OSError):
+        print(f"edged: {message}", file=sys.stderr)
+        if hint:
+            print(f"  {hint}", file=sys.stderr)
+
+
+@contextmanager
+def naming(stream: str) -> Iterator[None]:
+    """An OSError of a standard stream knows no file name; it gets this one."""
+    try:
+        yield
+    except OSError as error:
+        error.filename = error.filename or stream
+        raise
+
+
+def tell(text: object = "", end: str = "\n") -> None:
+    """A result on stdout."""
+    with naming("standard output"):
+        print(text, end=end)
 
 
 def write_json(document: bytes) -> None:
     """One JSON document, one line, on stdout."""
-    sys.stdout.buffer.write(document + b"\n")
-    sys.stdout.buffer.flush()
+    if sys.stdout is not None:
+        with naming("standard output"):
+            sys.stdout.buffer.write(document + b"\n")
+            sys.stdout.buffer.flush()
+
+
+def document(value: object) -> bytes:
+    """As JSON, escaped by the standard library: a path may hold bytes that msgspec refuses to write."""
+    import json
+
+    return json.dumps(value).encode()
+
+
+def flush_stdout() -> None:
+    """Writes out what print holds back, while a failure can still be told."""
+    if sys.stdout is not None:
+        with naming("standard output"):
+            sys.stdout.flush()
 
 
 def mute_stdout() -> None:
     """Nobody reads stdout any more: keeps the interpreter from complaining about it at exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    if sys.stdout is not None:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())

@@ -6,13 +6,16 @@ Main thread. Neighbours: `context` (the client), `render` (tables).
 from __future__ import annotations
 
 from time import perf_counter
-from typing import get_args
+from typing import TYPE_CHECKING, get_args
 
 import click
 
 from edged.cli.context import State, client_command, pass_state
-from edged.cli.exits import write_json
+from edged.cli.exits import tell, write_json
 from edged.cli.render import duration, fields, table
+
+if TYPE_CHECKING:
+    from edged.protocol import StatusReply
 
 
 @click.command()
@@ -24,20 +27,7 @@ def status(state: State) -> None:
         reply = client.status()
 
     def text() -> None:
-        fields(
-            [
-                ("state", reply.state),
-                ("version", reply.version),
-                ("process", str(reply.pid)),
-                ("running for", duration(reply.uptime_s)),
-                ("memory", f"{reply.rss_mb:.1f} MB, of it {reply.buffers_mb:.1f} MB buffers"),
-                ("loudspeaker", reply.audio_device or "none"),
-                *([("sound error", reply.audio_error)] if reply.audio_error else []),
-                ("endpoint", reply.endpoint),
-                ("events", reply.events),
-                ("jobs", str(len(reply.jobs) or "none")),
-            ]
-        )
+        fields(_facts(reply))
         if reply.jobs:
             rows = [
                 (j.job, j.kind, j.state, j.voice, j.priority, duration(j.age_s), j.client) for j in reply.jobs
@@ -45,6 +35,24 @@ def status(state: State) -> None:
             table(("job", "kind", "state", "voice", "priority", "age", "client"), rows)
 
     state.show(reply, text)
+
+
+def _facts(reply: StatusReply) -> list[tuple[str, str]]:
+    found = [
+        ("state", reply.state),
+        ("version", reply.version),
+        ("process", str(reply.pid)),
+        ("running for", duration(reply.uptime_s)),
+        ("memory", f"{reply.rss_mb:.1f} MB, of it {reply.buffers_mb:.1f} MB buffers"),
+        ("loudspeaker", reply.audio_device or "none"),
+        ("sound error", reply.audio_error),
+        ("endpoint", reply.endpoint),
+        ("events", reply.events),
+        ("tcp", getattr(reply, "tcp", "")),  # a daemon of the first version does not tell
+        ("tcp events", getattr(reply, "tcp_events", "")),
+        ("jobs", str(len(reply.jobs) or "none")),
+    ]
+    return [(name, value) for name, value in found if value]
 
 
 @click.command()
@@ -125,7 +133,7 @@ def ping(state: State) -> None:
         start = perf_counter()
         pong = client.ping()
         took_ms = (perf_counter() - start) * 1e3
-    state.show(pong, lambda: print(f"edged {pong.version} answers in {took_ms:.2f} ms"))
+    state.show(pong, lambda: tell(f"edged {pong.version} answers in {took_ms:.2f} ms"))
 
 
 @click.command()
@@ -140,12 +148,12 @@ def protocol(schema: bool) -> None:
         write_json(msgspec.json.format(msgspec.json.encode(wire.schema()), indent=2))
         return
     events = [(str(event.__struct_config__.tag), event) for event in get_args(wire.AnyEvent)]
-    print(f"edged protocol v{wire.VERSION}: JSON in a ZeroMQ frame, {{'op': ...}} in, {{'event': ...}} out")
+    tell(f"edged protocol v{wire.VERSION}: JSON in a ZeroMQ frame, {{'op': ...}} in, {{'event': ...}} out")
     for title, kinds in (("operations", list(wire.OPERATIONS.items())), ("events", events)):
-        print()
+        tell()
         rows = [(name, _first_line(kind.__doc__)) for name, kind in kinds]
         table((title, "meaning"), rows)
-    print("\nEvery field: edged protocol --schema")
+    tell("\nEvery field: edged protocol --schema")
 
 
 def _first_line(doc: str | None) -> str:

@@ -10,7 +10,10 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from types import TracebackType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TextIO
+
+from edged.cli.exits import complain, tell
+from edged.errors import Starting
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -19,9 +22,14 @@ if TYPE_CHECKING:
     from edged.protocol import AnyEvent
 
 
+def on_terminal(stream: TextIO | None) -> bool:
+    """A standard stream that the caller closed is None."""
+    return stream is not None and stream.isatty()
+
+
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
     """Rows under headings; on stdout."""
-    if sys.stdout.isatty():
+    if on_terminal(sys.stdout):
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
@@ -34,16 +42,16 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = ""
         Console().print(drawn)
         return
     if title:
-        print(title)
+        tell(title)
     widths = [max(len(row[i]) for row in [columns, *rows]) for i in range(len(columns))]
     for row in [columns, *rows]:
-        print("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
+        tell("  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip())
 
 
 def fields(pairs: Sequence[tuple[str, str]]) -> None:
     """Names and values, one a line; on stdout."""
     width = max(len(name) for name, _ in pairs)
-    if sys.stdout.isatty():
+    if on_terminal(sys.stdout):
         from rich.console import Console
         from rich.text import Text
 
@@ -52,7 +60,7 @@ def fields(pairs: Sequence[tuple[str, str]]) -> None:
             console.print(Text.assemble((name.ljust(width), "bold"), "  ", value))
         return
     for name, value in pairs:
-        print(f"{name.ljust(width)}  {value}".rstrip())
+        tell(f"{name.ljust(width)}  {value}".rstrip())
 
 
 def duration(seconds: float) -> str:
@@ -80,7 +88,7 @@ class Spinner:
     """
 
     def __init__(self, wanted: bool) -> None:
-        self._wanted = wanted and sys.stderr.isatty()
+        self._wanted = wanted and on_terminal(sys.stderr)
         self._status: Status | None = None
 
     def see(self, event: AnyEvent) -> None:
@@ -92,6 +100,8 @@ class Spinner:
             self._say(f"waiting, {event.position} ahead" if event.position else "starting")
         elif isinstance(event, protocol.Started):
             self._say(f"speaking ({event.voice})")
+        elif isinstance(event, protocol.Failed) and event.code == Starting.code:
+            self._say("the daemon is starting")
         elif isinstance(event, protocol.TERMINAL):
             self.close()
 
@@ -119,7 +129,7 @@ class Spinner:
 @contextmanager
 def progress_bar() -> Iterator[Callable[[str, float], None]]:
     """A callback for (phase, fraction): a bar on a terminal's stderr, a line for each phase elsewhere."""
-    if sys.stderr.isatty():
+    if on_terminal(sys.stderr):
         from rich.progress import Progress
 
         with Progress(console=_stderr(), transient=True) as bar:
@@ -131,6 +141,6 @@ def progress_bar() -> Iterator[Callable[[str, float], None]]:
     def line(phase: str, fraction: float) -> None:
         if phase not in seen:
             seen.add(phase)
-            print(f"edged: {phase}", file=sys.stderr)
+            complain(phase)
 
     yield line

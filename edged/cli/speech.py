@@ -6,15 +6,17 @@ Neighbours: `context` (the client), `render` (the spinner), `edged.client`.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic, sleep
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from edged.cli.context import State, client_command, pass_state
-from edged.cli.exits import FAILED, complain, mute_stdout
-from edged.cli.render import Spinner
-from edged.errors import BadValue, FrameTooLarge
+from edged.cli.context import Number, State, client_command, pass_state
+from edged.cli.exits import FAILED, complain, mute_stdout, naming, tell
+from edged.cli.render import Spinner, on_terminal
+from edged.errors import BadValue, FrameTooLarge, Starting
 
 if TYPE_CHECKING:
     from edged.client import Client
@@ -32,6 +34,7 @@ SUFFIXES = {
     ".f32": "pcm_f32le",
 }
 FORMATS = ("wav", "flac", "ogg_opus", "mp3", "pcm_s16le", "pcm_f32le")
+ASK_AGAIN_S = 0.25  # a daemon that is starting
 PRIORITIES = ("important", "message", "text", "notification", "progress")
 
 
@@ -39,8 +42,8 @@ PRIORITIES = ("important", "message", "text", "notification", "progress")
 @click.argument("text", nargs=-1, required=True)
 @click.option("--out", metavar="FILE|-", help="Write the audio here instead of speaking it; - is stdout.")
 @click.option("--voice", default="", metavar="NAME", help="See: edged voices.")
-@click.option("--speed", type=click.FloatRange(0.5, 2.0), default=1.0, help="1.0 is the voice's own pace.")
-@click.option("--volume", type=click.FloatRange(0.0, 4.0), default=1.0, help="Linear gain.")
+@click.option("--speed", type=Number(0.5, 2.0), default=1.0, help="1.0 is the voice's own pace.")
+@click.option("--volume", type=Number(0.0, 4.0), default=1.0, help="Linear gain.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="The same seed, the same audio.")
 @click.option("--format", "audio_format", type=click.Choice(FORMATS), help="Default: by the suffix of FILE.")
 @click.option("--sample-rate", type=click.IntRange(0, 192_000), default=0, metavar="HZ")
@@ -76,9 +79,12 @@ def say(
         raise click.UsageError("--no-wait cannot be combined with --out")
     elif out == "-" and state.as_json:
         raise click.UsageError("--json and --out - would both write to stdout")
-    elif out == "-" and sys.stdout.isatty():
+    elif out == "-" and sys.stdout is None:
+        raise click.UsageError("--out - writes to stdout, which is closed")
+    elif out == "-" and on_terminal(sys.stdout):
         raise click.UsageError("audio is not written to a terminal: pipe it, or give --out a file")
     else:
+        _check_place(out)
         options.update(format=audio_format or _format_of(out), sample_rate=sample_rate)
     words = _stdin() if text == ("-",) else " ".join(text)
     with state.client() as client, Spinner(wait and not state.as_json) as spinner:
@@ -89,25 +95,39 @@ def say(
             if skipped := getattr(event, "skipped", 0):
                 complain(f"warning: {skipped} characters have no sound and are left out")
 
-        if out is None:
-            return _speak(state, client, words, wait=wait, on_event=see, **options)
-        if out == "-":
-            return _to_stdout(client, words, on_event=see, **options)
-        return _to_file(state, client, words, Path(out), on_event=see, **options)
+        def attempt() -> int:
+            if out is None:
+                return _speak(state, client, words, wait=wait, on_event=see, **options)
+            if out == "-":
+                return _to_stdout(client, words, on_event=see, **options)
+            return _to_file(state, client, words, Path(out), on_event=see, **options)
+
+        return _once_started(attempt, state.timeout_s)
+
+
+def _once_started(attempt: Callable[[], int], timeout_s: float) -> int:
+    """A boot script may speak before the voices are loaded: asks again for as long as --timeout."""
+    until = monotonic() + timeout_s
+    while True:
+        try:
+            return attempt()
+        except Starting:
+            if monotonic() + ASK_AGAIN_S > until:
+                raise
+        sleep(ASK_AGAIN_S)
 
 
 def _speak(state: State, client: Client, text: str, wait: bool, **options: Any) -> int:
     result = client.speak(text, wait=wait, **options)
-    state.show(result, None if wait else lambda: print(result.job))
+    state.show(result, None if wait else lambda: tell(result.job))
     _warn(getattr(result, "warnings", []))
     return 0
 
 
 def _to_file(state: State, client: Client, text: str, path: Path, **options: Any) -> int:
-    if not path.parent.is_dir():  # found out before the work, not after it
-        raise click.UsageError(f"there is no directory {path.parent}")
     result = client.synthesize(text, **options)
-    path.write_bytes(result.data)
+    with naming(str(path)):
+        path.write_bytes(result.data)
     state.show(result.done)
     _warn(result.done.warnings)
     return 0
@@ -118,8 +138,9 @@ def _to_stdout(client: Client, text: str, **options: Any) -> int:
     try:
         with client.stream(text, **options) as chunks:  # leaving it early cancels the job
             for chunk in chunks:
-                out.write(chunk.data)
-                out.flush()
+                with naming("standard output"):
+                    out.write(chunk.data)
+                    out.flush()
     except BrokenPipeError:  # the reader has enough; it knows that better than a message could tell
         mute_stdout()
         return FAILED
@@ -128,20 +149,33 @@ def _to_stdout(client: Client, text: str, **options: Any) -> int:
     return 0
 
 
+def _check_place(out: str) -> None:
+    """Found out before the work, not after it."""
+    if out == "-":
+        return
+    if not out:
+        raise click.UsageError("--out needs the name of a file")
+    if Path(out).is_dir():
+        raise click.UsageError(f"{out} is a directory: --out needs the name of a file")
+    if not Path(out).parent.is_dir():
+        raise click.UsageError(f"there is no directory {Path(out).parent}")
+
+
 def _format_of(out: str) -> str:
     if out == "-":
         return "wav"
     suffix = Path(out).suffix.lower()
     if suffix not in SUFFIXES:
-        known = " ".join(SUFFIXES)
-        raise click.UsageError(
-            f"no audio format is known by the suffix {suffix!r}: give --format, or one of {known}"
-        )
+        fault = f"no audio format has the suffix {suffix}" if suffix else f"the name {out} has no suffix"
+        raise click.UsageError(f"{fault}: give --format, or one of {' '.join(SUFFIXES)}")
     return SUFFIXES[suffix]
 
 
 def _stdin() -> str:
-    data = sys.stdin.buffer.read(STDIN_LIMIT + 1)
+    if sys.stdin is None:
+        raise click.UsageError("the text is to be read from stdin, which is closed")
+    with naming("standard input"):
+        data = sys.stdin.buffer.read(STDIN_LIMIT + 1)
     if len(data) > STDIN_LIMIT:
         raise FrameTooLarge(f"the text on stdin has more than {STDIN_LIMIT // 1024} KiB")
     try:
@@ -159,14 +193,14 @@ def _warn(warnings: list[str]) -> None:
 
 @click.command()
 @click.argument("job", required=False)
-@click.option("--all", "scope", flag_value="all", help="Every job of the daemon.")
-@click.option("--mine", "scope", flag_value="mine", help="Every job this user gave with edged say.")
+@click.option("--all", "everything", is_flag=True, help="Every job of the daemon.")
+@click.option("--mine", is_flag=True, help="Every job this user gave with edged say.")
 @client_command
 @pass_state
-def cancel(state: State, job: str | None, scope: str | None) -> None:
+def cancel(state: State, job: str | None, everything: bool, mine: bool) -> None:
     """Cancel the job with the number JOB (see: edged status), or all of them."""
-    if bool(job) == bool(scope):
-        raise click.UsageError("give a job number, --all or --mine")
+    if [bool(job), everything, mine].count(True) != 1:
+        raise click.UsageError("give one of: a job number, --all, --mine")
     with state.client() as client:
-        reply = client.cancel(job=job or "", scope=scope or "job")  # type: ignore[arg-type]
-    state.show(reply, lambda: print("cancelled:", ", ".join(reply.jobs) or "nothing was there to cancel"))
+        reply = client.cancel(job=job or "", scope="all" if everything else "mine" if mine else "job")
+    state.show(reply, lambda: tell(f"cancelled: {', '.join(reply.jobs) or 'nothing was there to cancel'}"))

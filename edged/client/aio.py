@@ -57,6 +57,8 @@ class AsyncClient(Base):
 
     def close(self) -> None:
         """Leaves the daemon. Jobs that still run end as their `on_disconnect` says."""
+        if self._forked:  # the loop's selector is shared with the parent, which still listens
+            return
         if self._loop is not None and not self._loop.is_closed() and not self._connection.closed:
             for descriptor in self._descriptors:
                 self._loop.remove_reader(descriptor)
@@ -72,7 +74,10 @@ class AsyncClient(Base):
         on_event: OnEvent | None = None,
         **options: Unpack[SpeechOptions],
     ) -> Done | Accepted:
-        """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted."""
+        """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted.
+
+        Options (see `SpeechOptions`): voice, speed, volume, seed, priority, deadline_ms, on_disconnect.
+        """
         request = self._speak(text, wait, options)
         call = await self._send(request, long=wait)
         with self._ending(call):
@@ -84,7 +89,7 @@ class AsyncClient(Base):
     async def synthesize(
         self, text: str, *, on_event: OnEvent | None = None, **options: Unpack[AudioOptions]
     ) -> Synthesis:
-        """The whole audio of the text, in `format` (wav unless given)."""
+        """The whole audio of the text, in `format` (wav unless given). Options: also those of `speak`."""
         request = self._synthesize(text, False, options)
         chunks: list[Chunk] = []
         call = await self._send(request, long=True)
@@ -102,6 +107,7 @@ class AsyncClient(Base):
         """The audio in chunks as it is made, in `format` (pcm_s16le unless given).
 
         The request is sent at the first `anext`. Leaving the loop early cancels the job.
+        Options: format, sample_rate, and those of `speak`.
         """
         request = self._synthesize(text, True, options)
         return AsyncStream(self, request, on_event)
@@ -133,6 +139,7 @@ class AsyncClient(Base):
             return expect((await self._next(call, None))[0], kind)
 
     async def _send(self, request: protocol.Request, long: bool) -> _Call:
+        self._check_process()
         header = self._connection.encode(request)
         self._connection.look()
         self._attach()
@@ -149,6 +156,7 @@ class AsyncClient(Base):
 
     async def _next(self, call: _Call, on_event: OnEvent | None) -> Answer:
         """The next event of a call, waited for. A bad ending is raised, after on_event saw it."""
+        self._check_process()
         call.since = monotonic()  # what the caller did in between is not the daemon's silence
         self._pump()
         while not call.answers:
@@ -193,8 +201,9 @@ class AsyncClient(Base):
             self._end(call)
 
     def _end(self, call: _Call) -> None:
-        self._connection.end(call)
-        self._pump()
+        if not self._forked:
+            self._connection.end(call)
+            self._pump()
 
 
 class _Call(Call):
@@ -258,6 +267,6 @@ class AsyncStream(AsyncIterator[Chunk]):
     def __del__(self) -> None:
         # The garbage collector may run in another thread, so the loop's own thread does the closing.
         loop, call = self._client._loop, self._call
-        if self._open and call is not None and loop is not None:
+        if self._open and call is not None and loop is not None and not self._client._forked:
             with suppress(RuntimeError):  # the loop is closed, and the connection with it
                 loop.call_soon_threadsafe(self._client._end, call)

@@ -5,11 +5,14 @@ No thread and no waiting. The daemon checks the values. Neighbours: `connection`
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterable
 from typing import Literal, TypedDict
 
 from edged import protocol
 from edged.client.connection import FRAME_KB, Connection
 from edged.client.endpoint import Curve
+from edged.errors import did_you_mean
 from edged.paths import client_endpoint
 from edged.protocol import Format, PriorityName
 
@@ -56,20 +59,34 @@ class Base:
         curve: Curve | None = None,
         frame_kb: int = FRAME_KB,
     ) -> None:
+        self._pid = os.getpid()
         self._connection = Connection(client_endpoint(endpoint), name, timeout_s, curve, frame_kb)
 
     @property
     def endpoint(self) -> str:
         return self._connection.endpoint
 
+    @property
+    def _forked(self) -> bool:
+        """In a forked child: libzmq's thread stayed with the parent, and its descriptors are shared."""
+        return os.getpid() != self._pid
+
+    def _check_process(self) -> None:
+        if self._forked:
+            raise RuntimeError(
+                f"this {type(self).__name__} was made before the process forked: make a new one in the child"
+            )
+
     def _id(self) -> str:
         return self._connection.new_id()
 
     def _speak(self, text: str, wait: bool, options: SpeechOptions) -> protocol.Speak:
+        _known("speak", options, SpeechOptions.__annotations__)
         reply: protocol.Reply = "events" if wait else "ack"
         return protocol.Speak(id=self._id(), client=self._connection.name, text=text, reply=reply, **options)
 
     def _synthesize(self, text: str, stream: bool, options: AudioOptions) -> protocol.Synthesize:
+        _known("stream" if stream else "synthesize", options, AudioOptions.__annotations__)
         if stream:
             options = {"format": "pcm_s16le", **options}
         return protocol.Synthesize(
@@ -84,3 +101,12 @@ class Base:
     def _cancel(self, job: str, target: str, scope: Scope) -> protocol.Cancel:
         client = self._connection.name
         return protocol.Cancel(id=self._id(), client=client, job=job, target=target, scope=scope)
+
+
+def _known(method: str, given: Iterable[str], options: Iterable[str]) -> None:
+    """Python itself would say neither which options there are nor which one was meant."""
+    names = list(options)
+    for name in given:
+        if name not in names:
+            words = (f"{method}() has no option {name!r};", did_you_mean(name, names), "the options are:")
+            raise TypeError(" ".join(filter(None, words)) + " " + ", ".join(names))

@@ -61,7 +61,8 @@ class Client(Base):
 
     def close(self) -> None:
         """Leaves the daemon. Jobs that still run end as their `on_disconnect` says."""
-        self._connection.close()
+        if not self._forked:
+            self._connection.close()
 
     # -- speech ---------------------------------------------------------------------------------
 
@@ -75,7 +76,8 @@ class Client(Base):
     ) -> Done | Accepted:
         """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted.
 
-        Ctrl-C or any other exception while waiting cancels the job.
+        Ctrl-C or any other exception while waiting cancels the job. Options (see `SpeechOptions`):
+        voice, speed, volume, seed, priority, deadline_ms, on_disconnect.
         """
         request = self._speak(text, wait, options)
         call = self._send(request, long=wait)
@@ -88,7 +90,10 @@ class Client(Base):
     def synthesize(
         self, text: str, *, on_event: OnEvent | None = None, **options: Unpack[AudioOptions]
     ) -> Synthesis:
-        """The whole audio of the text, in `format` (wav unless given)."""
+        """The whole audio of the text, in `format` (wav unless given).
+
+        Options: format, sample_rate, and those of `speak`.
+        """
         request = self._synthesize(text, False, options)
         chunks: list[Chunk] = []
         call = self._send(request, long=True)
@@ -106,6 +111,7 @@ class Client(Base):
         """The audio in chunks as it is made, in `format` (pcm_s16le unless given).
 
         The request is sent now, not at the first `next`. Leaving the loop early cancels the job.
+        Options: format, sample_rate, and those of `speak`.
         """
         request = self._synthesize(text, True, options)
         return Stream(self, self._send(request, long=True), on_event)
@@ -171,11 +177,13 @@ class Client(Base):
             self._end(call)
 
     def _end(self, call: Call) -> None:
-        with self._turn():
-            self._connection.end(call)
+        if not self._forked:
+            with self._turn():
+                self._connection.end(call)
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
+        self._check_process()
         if not self._lock.acquire(blocking=False):
             raise RuntimeError("two threads use one edged Client at once: make a Client for each thread")
         try:

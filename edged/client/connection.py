@@ -18,6 +18,7 @@ from contextlib import suppress
 from itertools import count
 from time import monotonic
 
+import msgspec
 import zmq
 
 from edged import protocol
@@ -50,6 +51,8 @@ class Connection:
     def __init__(
         self, endpoint: str, name: str, timeout_s: float, curve: Curve | None, frame_kb: int
     ) -> None:
+        if not _is_unicode(endpoint) or "\0" in endpoint:
+            raise BadValue("the endpoint holds characters that no address has", CHECK_ENDPOINT)
         self.endpoint = endpoint
         self.name = name
         self.connected = False
@@ -106,7 +109,9 @@ class Connection:
         try:
             header = protocol.encode(request)
         except UnicodeEncodeError:
-            raise BadValue("text: it holds characters that are not valid Unicode") from None
+            values = msgspec.structs.asdict(request).items()
+            wrong = next((k for k, v in values if isinstance(v, str) and not _is_unicode(v)), "the request")
+            raise BadValue(f"{wrong}: it holds characters that are not valid Unicode") from None
         if len(header) > self._frame_limit:
             limit = self._frame_limit // 1024
             raise FrameTooLarge(f"the request has {len(header)} bytes, more than the limit of {limit} KiB")
@@ -227,3 +232,12 @@ class Connection:
 
     def _silent(self) -> ReplyTimeout:
         return ReplyTimeout(f"the daemon was silent for {self._timeout_s:g} s")
+
+
+def _is_unicode(value: str) -> bool:
+    """A lone surrogate, as Python makes of a byte that is not UTF-8, cannot be sent."""
+    try:
+        value.encode()
+    except UnicodeEncodeError:
+        return False
+    return True

@@ -5,7 +5,7 @@ Pure functions and frozen data, no socket and no thread. Neighbours: `blocking` 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeVar
 
 from edged.errors import BadReply, JobCancelled, from_wire
@@ -18,7 +18,7 @@ E = TypeVar("E", bound=Event)
 class Chunk:
     """One piece of streamed mono audio: `samples` samples at `sample_rate`, encoded in `data`."""
 
-    data: bytes
+    data: bytes = field(repr=False)
     seq: int
     samples: int
     sample_rate: int
@@ -30,7 +30,7 @@ class Chunk:
 class Synthesis:
     """A whole synthesis: the encoded audio and the daemon's account of it."""
 
-    data: bytes
+    data: bytes = field(repr=False)
     format: str
     sample_rate: int
     samples: int

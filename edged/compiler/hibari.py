@@ -10,6 +10,9 @@ from __future__ import annotations
 import json
 from importlib.metadata import distribution
 from pathlib import Path
+from typing import Annotated
+
+from msgspec import Meta
 
 from edged.bundle import FORMAT, Licence, Manifest, VoiceInfo
 from edged.bundle_write import building
@@ -37,8 +40,8 @@ def build(
     out: Path,
     progress: Progress,
     *,
-    max_symbols: int = MAX_SYMBOLS,
-    max_frames: int = MAX_FRAMES,
+    max_symbols: Annotated[int, Meta(ge=16, le=4_000)] = MAX_SYMBOLS,
+    max_frames: Annotated[int, Meta(ge=200, le=20_000)] = MAX_FRAMES,
 ) -> Path:
     purpose = "building the built-in English voice"
     onnx = need("onnx", "voice-en", purpose)
@@ -46,7 +49,7 @@ def build(
     package = distribution(PACKAGE)
 
     with building(out) as root:
-        progress("network", 0.05)
+        progress("model", 0.05)
         (root / "engines").mkdir()
         (root / "data").mkdir()
         model = onnx.load_model_from_string((assets / "hibari.onnx").read_bytes())
@@ -57,7 +60,7 @@ def build(
         for name, network in (("encoder", encoder), ("decoder", decoder), ("oov", words)):
             optimize(network, root / f"engines/{name}.onnx")
 
-        progress("tables", 0.25)
+        progress("word lists", 0.25)
         oov = json.loads((assets / "oov.json").read_text("utf-8"))
         tables.write(root / "data/tables.sqlite", assets, oov)
 
@@ -111,9 +114,9 @@ def build(
             licence=Licence(code="Apache-2.0", weights="Apache-2.0"),
             provenance=provenance(PACKAGE, "onnx", source=f"PyPI {PACKAGE}"),
         )
-        progress("check", 0.7)
+        progress("trial run", 0.7)
         # Another CPU rounds int8 products differently: a duration may differ by a frame here and there.
         finish(root, manifest, TEXT, within_s=0.25, within_db=3.0)
-        progress("install", 0.95)
+        progress("moving into place", 0.95)
     progress("done", 1.0)
     return out

@@ -7,15 +7,16 @@ sound, so that a test can have a voice that takes as long as it needs.
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
+from msgspec import Meta
 
 from edged.bundle import FORMAT, Licence, Manifest, VoiceInfo
 from edged.bundle_write import building
 from edged.compiler.parts import Progress, engine_entry, finish, need, provenance
 from edged.engine.api import TensorSpec
-from edged.errors import BadValue
+from edged.manifest import Name
 from edged.voices.tone.frontend import PITCHES
 from edged.voices.tone.synth import MIN_SPEED, frames_a_symbol
 
@@ -37,18 +38,16 @@ def build(
     out: Path,
     progress: Progress,
     *,
-    rate: int = 24_000,
-    work: int = 0,
-    max_symbols: int = 160,
-    name: str = "tone",
+    rate: Annotated[int, Meta(ge=8_000, le=48_000)] = 24_000,
+    work: Annotated[int, Meta(ge=0, le=10_000)] = 0,
+    max_symbols: Annotated[int, Meta(ge=4, le=4_000)] = 160,
+    name: Name = "tone",
 ) -> Path:
     """`rate` in Hz, `work` in extra layers (about 1 ms each on one core for a full utterance)."""
     need("onnx", "build", "building a tone bundle")
-    if not 8_000 <= rate <= 48_000:
-        raise BadValue(f"rate {rate} Hz", "choose a rate between 8000 and 48000 Hz")
     hop = rate // 100  # samples in a frame of about 10 ms
     frames = max_symbols * frames_a_symbol(MIN_SPEED)
-    progress("network", 0.1)
+    progress("model", 0.1)
     with building(out) as root:
         (root / "engines").mkdir()
         (root / "engines/tone.onnx").write_bytes(network(rate, hop, work))
@@ -81,9 +80,9 @@ def build(
             licence=Licence(code="Apache-2.0", weights="Apache-2.0"),
             provenance=provenance("onnx", source="generated", work=str(work)),
         )
-        progress("check", 0.5)
+        progress("trial run", 0.5)
         finish(root, manifest, TEXT, within_s=0.0, within_db=0.5)
-        progress("install", 0.9)
+        progress("moving into place", 0.9)
     progress("done", 1.0)
     return out
 

@@ -15,6 +15,7 @@ from edged import settings
 from edged.bundle import Bundle
 from edged.engine import select
 from edged.engine.buffers import Arena
+from edged.errors import BundleManifestInvalid
 from edged.job import Params, Utterance
 from edged.voices.api import Piece, Stream
 
@@ -50,7 +51,11 @@ class ToneSynthesizer:
             config,
             name=f"{bundle.manifest.name}.tone",
         )
-        self._max_symbols = bundle.limit("max_symbols")
+        self._max_symbols, most = bundle.limit("max_symbols"), bundle.limit("max_frames")
+        if self._max_symbols * frames_a_symbol(MIN_SPEED) > most:
+            raise BundleManifestInvalid(
+                f"{bundle.path}: max_symbols {self._max_symbols} needs more than {most} frames"
+            )
         self._hop = self._engine.outputs["samples"].shape[1]  # samples a frame
         # Frame numbers, as whole and as real numbers: a ufunc that must cast would allocate.
         frames = self._engine.inputs["index"].shape
