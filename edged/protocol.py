@@ -212,6 +212,8 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
     audio_error: str
     endpoint: str
     events: str
+    tcp: str
+    tcp_events: str
     buffers_mb: float
 
 
