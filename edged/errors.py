@@ -302,7 +302,7 @@ class NoAudioDevice(AudioError):
 class AudioDeviceLost(AudioError):
     code = "device_lost"
     retryable = True
-    default_hint = "the loudspeaker went away while speaking: check its plug and the sound server"
+    default_hint = "the loudspeaker stopped and could not be restarted: check its plug and the sound server"
 
 
 # -- the client's side of the socket ------------------------------------------------------------

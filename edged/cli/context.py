@@ -112,7 +112,7 @@ def json_option(command: F) -> F:
         is_flag=True,
         expose_value=False,
         callback=_store("as_json"),
-        help="Print the daemon's answer as JSON.",
+        help="Print the answer as JSON.",
     )(command)
 
 
