@@ -35,12 +35,17 @@ from edged.voices.api import VoiceCard
 
 @dataclass(frozen=True, slots=True)
 class Peer:
-    """Who sent a request. identity: the connection's ROUTER id; uid: peer user, -1 when unknown."""
+    """Who sent a request, and how it takes answers.
+
+    identity: the connection's ROUTER id; uid: peer user, -1 when unknown; delimited: it sends, and wants,
+    an empty frame before the header, as REQ sockets do.
+    """
 
     identity: bytes
     socket_type: str
     uid: int = -1
     pid: int = -1
+    delimited: bool = False
 
 
 @dataclass(slots=True, eq=False)

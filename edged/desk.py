@@ -42,6 +42,8 @@ class Addresses(Protocol):
 
     endpoint: str
     events: str
+    tcp: str
+    tcp_events: str
 
 
 class Desk:
@@ -79,6 +81,8 @@ class Desk:
             audio_error="" if error is None else str(error),
             endpoint=self._addresses.endpoint,
             events=self._addresses.events,
+            tcp=self._addresses.tcp,
+            tcp_events=self._addresses.tcp_events,
             buffers_mb=round(self._memory.nbytes / 1e6, 1),
         )
 

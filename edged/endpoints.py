@@ -8,8 +8,10 @@ from __future__ import annotations
 
 import fcntl
 import os
+import resource
 import shutil
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import zmq
@@ -19,70 +21,94 @@ from edged.paths import events_endpoint, prepare_directory
 from edged.settings import Limits, Listen
 
 ZAP_DOMAIN = "edged"
-SEND_HIGH_WATER = 64  # messages libzmq holds for one peer before the backlog takes over
+SEND_HIGH_WATER = 16  # messages libzmq holds for one peer before the backlog takes over
+LARGEST_FRAME = 1024 * 1024  # bytes: beyond it libzmq ends the connection
+LARGEST_SUBSCRIPTION = 4096  # bytes
+MOST_DESCRIPTORS = 65_536
+RESERVED_DESCRIPTORS = 48  # for files, sound and everything else that is not a client
 LONGEST_PATH = 107  # bytes of a unix socket path
 
 
 class Endpoints:
-    """The bound ROUTER and PUB sockets. Raises `AlreadyRunning` or `ConfigError`."""
+    """The bound ROUTER and PUB sockets. Raises `AlreadyRunning` or `ConfigError`.
+
+    most_connections: beyond so many the process would run out of file descriptors.
+    """
 
     def __init__(self, listen: Listen, limits: Limits, endpoint: str) -> None:
         self.endpoint = endpoint
         self.events = listen.events or events_endpoint(endpoint)
+        self.tcp, self.tcp_events = listen.tcp, listen.tcp_events
+        # A quarter is left for those that come in while the limit is being noticed.
+        self.most_connections = (_raise_descriptor_limit() - RESERVED_DESCRIPTORS) * 3 // 4
+        self._settings = listen
         self._paths = [_socket_path(address) for address in (self.endpoint, self.events)]
-        self._lock = self._take_lock()
-        self._context = zmq.Context()
+        self._ours: dict[Path, tuple[int, int]] = {}  # what we bound: path -> device and inode
+        self._locks: list[int] = []
         self._stop_authenticator: Callable[[], None] = lambda: None
+        self._context = zmq.Context()
         try:
+            for path in self._paths:
+                self._locks.append(self._take_lock(path))
             self.router = self._context.socket(zmq.ROUTER)
             self.pub = self._context.socket(zmq.PUB)
             self._configure(listen, limits)
-            for path in self._paths:
-                path.unlink(missing_ok=True)  # left by a daemon that was killed: we hold the lock
-            self._bind(self.router, self.endpoint)
-            self._bind(self.pub, self.events)
-            self._set_permissions(listen)
+            self._listen_locally()
             if listen.tcp:
                 self._bind_tcp(listen)
         except BaseException:
             self.close()
             raise
 
+    def reset(self) -> None:
+        """Ends every local connection (libzmq ends them with their listener) and listens again."""
+        for socket, address in ((self.router, self.endpoint), (self.pub, self.events)):
+            socket.unbind(address)
+        self._listen_locally()
+
     def close(self) -> None:
         """Closes the sockets and removes their files."""
         self._stop_authenticator()
         # Half a second lets the last replies leave; a peer that is gone must not hold the exit.
         self._context.destroy(linger=500)
-        for path in self._paths:
-            path.unlink(missing_ok=True)
-        os.close(self._lock)
+        for path, ours in self._ours.items():
+            with suppress(OSError):
+                status = path.stat()
+                if (status.st_dev, status.st_ino) == ours:  # not the socket of a successor
+                    path.unlink()
+        for lock in self._locks:
+            os.close(lock)
 
     # -- steps of binding -----------------------------------------------------------------------
 
-    def _take_lock(self) -> int:
-        for path in self._paths:
-            if path.exists() and not path.is_socket():
-                raise ConfigError(f"{path} exists and is not a socket", "choose another --endpoint")
-            if len(os.fsencode(path)) > LONGEST_PATH:
-                raise ConfigError(
-                    f"the socket path {path} is longer than {LONGEST_PATH} bytes",
-                    "choose a shorter listen.endpoint",
-                )
-            prepare_directory(f"ipc://{path}")
-        where = Path(f"{self._paths[0]}.lock")
-        try:
-            lock = os.open(where, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
-        except OSError as exc:
+    def _take_lock(self, path: Path) -> int:
+        """An exclusive lock on a file beside the socket, after a look at what is in its place."""
+        if len(os.fsencode(path)) > LONGEST_PATH:
             raise ConfigError(
-                f"the lock file {where} cannot be opened: {exc.strerror}",
-                "run the daemon as the owner of that directory, or choose another --endpoint",
-            ) from None
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            os.close(lock)
-            raise AlreadyRunning(f"another daemon serves {self.endpoint}") from None
-        return lock
+                f"the socket path {path} is longer than {LONGEST_PATH} bytes",
+                "choose a shorter listen.endpoint",
+            )
+        if path.exists() and not path.is_socket():
+            raise ConfigError(f"{path} exists and is not a socket", "choose another --endpoint")
+        prepare_directory(f"ipc://{path}")
+        where = Path(f"{path}.lock")
+        while True:
+            try:
+                lock = os.open(where, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
+            except OSError as exc:
+                raise ConfigError(
+                    f"the lock file {where} cannot be opened: {exc.strerror}",
+                    "run the daemon as the owner of that directory, or choose another --endpoint",
+                ) from None
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                os.close(lock)
+                raise AlreadyRunning(f"another daemon serves {self.endpoint}") from None
+            with suppress(OSError):
+                if os.stat(where).st_ino == os.fstat(lock).st_ino:
+                    return lock
+            os.close(lock)  # it was removed between the opening and the lock: once more
 
     def _configure(self, listen: Listen, limits: Limits) -> None:
         router = self.router
@@ -91,7 +117,18 @@ class Endpoints:
         router.heartbeat_ivl = listen.heartbeat_ms
         router.heartbeat_timeout = listen.heartbeat_ms * 2
         # Beyond this libzmq drops the connection; up to this the client gets a typed error.
-        router.maxmsgsize = max(16 * 1024 * 1024, limits.frame_kb * 4096)
+        router.maxmsgsize = max(LARGEST_FRAME, limits.frame_kb * 4096)
+        self.pub.maxmsgsize = LARGEST_SUBSCRIPTION
+
+    def _listen_locally(self) -> None:
+        for socket, address, path in zip(
+            (self.router, self.pub), (self.endpoint, self.events), self._paths, strict=True
+        ):
+            path.unlink(missing_ok=True)  # left by a daemon that was killed: we hold the lock
+            self._bind(socket, address)
+            self._set_permissions(path)
+            status = path.stat()
+            self._ours[path] = (status.st_dev, status.st_ino)
 
     def _bind_tcp(self, listen: Listen) -> None:
         """TCP is served with CURVE only. A socket takes these options for the binds that follow, so the
@@ -133,18 +170,29 @@ class Endpoints:
                 f"cannot listen on {address}: {exc.strerror}", "choose another endpoint"
             ) from None
 
-    def _set_permissions(self, listen: Listen) -> None:
+    def _set_permissions(self, path: Path) -> None:
         """libzmq makes the file with 0777 & ~umask; a client without write access fails silently."""
-        for path in self._paths:
-            try:
-                if listen.group:
-                    shutil.chown(path, group=listen.group)
-                os.chmod(path, int(listen.mode, 8))
-            except (OSError, LookupError) as exc:
-                raise ConfigError(
-                    f"the socket {path} cannot be given group {listen.group!r} and mode {listen.mode}: {exc}",
-                    "check listen.group and listen.mode",
-                ) from None
+        group, mode = self._settings.group, self._settings.mode
+        try:
+            if group:
+                shutil.chown(path, group=group)
+            os.chmod(path, int(mode, 8))
+        except (OSError, LookupError) as exc:
+            raise ConfigError(
+                f"the socket {path} cannot be given group {group!r} and mode {mode}: {exc}",
+                "check listen.group and listen.mode",
+            ) from None
+
+
+def _raise_descriptor_limit() -> int:
+    """As many descriptors as the system lets us have; each client costs one."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft < most:
+        with suppress(ValueError, OSError):
+            resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+            soft = most
+    return soft
 
 
 def _socket_path(address: str) -> Path:

@@ -34,6 +34,8 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import ClassVar
 
+LONGEST_GUESS = 64  # characters
+
 
 class EdgedError(Exception):
     """Base of the tree. `code` is the stable wire name; `hint` says what to do about it.
@@ -300,7 +302,7 @@ class NoAudioDevice(AudioError):
 class AudioDeviceLost(AudioError):
     code = "device_lost"
     retryable = True
-    default_hint = "the loudspeaker went away while speaking: check its plug and the sound server"
+    default_hint = "the loudspeaker stopped and could not be restarted: check its plug and the sound server"
 
 
 # -- the client's side of the socket ------------------------------------------------------------
@@ -358,6 +360,11 @@ def codes() -> dict[str, type[EdgedError]]:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """`did you mean 'x'?` for the closest known name, or an empty string."""
+    """`did you mean 'x'?` for the closest known name, or an empty string.
+
+    A word far longer than any name is not compared: the comparison takes time that grows with it.
+    """
+    if len(word) > LONGEST_GUESS:
+        return ""
     close = get_close_matches(word, list(known), n=1, cutoff=0.6)
     return f"did you mean {close[0]!r}?" if close else ""

@@ -119,7 +119,7 @@ class Job:
     voice: str
     params: Params
     priority: Priority
-    deadline: float | None = None  # monotonic seconds by which it must have started
+    deadline: float | None = None  # monotonic seconds by which it must have started (speak: be heard)
     timeline: Timeline = field(default_factory=Timeline)
     sink: Sink | None = None
     utterances: list[Utterance] = field(default_factory=list)

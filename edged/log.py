@@ -22,6 +22,7 @@ from typing import TextIO
 
 from edged import settings
 from edged.journal import SOCKET, Journal, JournalGone
+from edged.relay import Relay
 
 NAMES = {10: "debug", 20: "info", 30: "warn", 40: "error", 50: "fatal"}
 PRIORITIES = {10: 7, 20: 6, 30: 4, 40: 3, 50: 2}  # syslog's numbers, which journalctl -p takes
@@ -47,18 +48,26 @@ def event(
 
 
 def setup(
-    log: settings.Log, *, stream: TextIO | None = None, journal_socket: str | os.PathLike[str] = SOCKET
+    log: settings.Log,
+    *,
+    stream: TextIO | None = None,
+    journal_socket: str | os.PathLike[str] = SOCKET,
+    relayed: bool = False,
 ) -> logging.Handler:
     """Sends all logging to `stream` (stderr) or to the journal; a second call replaces the first.
 
+    relayed: written by a thread of its own, so that a reader that has stopped stops nobody else.
     edged's own loggers get the configured level; other libraries are heard from `warning` on.
     """
     if stream is None:  # nor is there a stderr where the caller closed it
         stream = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
     to_journal = log.format == "journal" or (log.format == "auto" and is_journal(stream))
+    handler: logging.Handler
     handler = JournalHandler(stream, Journal(journal_socket)) if to_journal else TextHandler(stream)
+    if relayed:
+        handler = Relay(handler)
     root = logging.getLogger()
-    for old in [h for h in root.handlers if isinstance(h, TextHandler)]:
+    for old in [h for h in root.handlers if isinstance(h, (TextHandler, Relay))]:
         root.removeHandler(old)
         old.close()
     root.addHandler(handler)
@@ -67,6 +76,26 @@ def setup(
     logging.getLogger("edged").setLevel(level)
     logging.captureWarnings(True)
     return handler
+
+
+class Seldom:
+    """At most `per_s` lines a second of one kind; the next one that is allowed tells how many were not."""
+
+    def __init__(self, per_s: int) -> None:
+        self._per_s = per_s
+        self._second = 0
+        self._said = self._unsaid = 0
+
+    def ask(self, now: float) -> tuple[bool, int]:
+        """now: monotonic seconds. Whether the line may be written, and how many were left out before it."""
+        if int(now) != self._second:
+            self._second, self._said = int(now), 0
+        if self._said >= self._per_s:
+            self._unsaid += 1
+            return False, 0
+        self._said += 1
+        unsaid, self._unsaid = self._unsaid, 0
+        return True, unsaid
 
 
 def is_journal(stream: TextIO) -> bool:

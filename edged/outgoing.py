@@ -16,6 +16,7 @@ import zmq
 
 log = logging.getLogger("edged.server")
 BACKLOG = 1_024  # messages kept for a peer that does not read
+BACKLOG_BYTES = 64 * 1024 * 1024  # and their size
 
 Taken = Callable[[], None]
 
@@ -25,6 +26,7 @@ class _Backlog:
     """Messages a peer did not take yet. since: when the oldest was refused."""
 
     since: float
+    size: int = 0
     messages: deque[tuple[list[bytes], Taken | None]] = field(default_factory=deque)
 
 
@@ -63,10 +65,11 @@ class Outgoing:
                 return
             backlog = self._backlogs[identity] = _Backlog(monotonic())
         backlog.messages.append((frames, taken))
-        if len(backlog.messages) > BACKLOG:
+        backlog.size += sum(map(len, frames))
+        if len(backlog.messages) > BACKLOG or backlog.size > BACKLOG_BYTES:
             log.warning("a client does not read its replies: %d of them are dropped", len(backlog.messages))
             self.drop(identity)
-            self._gone(identity)
+            self._stalled(identity)
 
     def flush(self) -> None:
         """Tries every backlog again."""
@@ -76,7 +79,8 @@ class Outgoing:
                     break
                 if not backlog.messages:  # the peer turned out to be gone
                     break
-                backlog.messages.popleft()
+                frames, _ = backlog.messages.popleft()
+                backlog.size -= sum(map(len, frames))
                 backlog.since = monotonic()
             if not backlog.messages:
                 self._backlogs.pop(identity, None)

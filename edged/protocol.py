@@ -212,6 +212,8 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
     audio_error: str
     endpoint: str
     events: str
+    tcp: str
+    tcp_events: str
     buffers_mb: float
 
 
@@ -394,7 +396,7 @@ def _bad_value(exc: msgspec.ValidationError, request_type: type[Request], data: 
         missing = text.partition("`")[2].rstrip("`")
         return BadValue(f"the field {missing!r} is missing", "it is required")
     value = data.get(name)
-    guess = did_you_mean(value, choices_of(annotation)) if isinstance(value, str) else ""
+    guess = did_you_mean(value, map(str, choices_of(annotation))) if isinstance(value, str) else ""
     expected = describe(annotation, name)
     return BadValue(
         f"{name}: expected {expected}, got {_shorten(value)}", guess or "all fields: edged protocol --schema"

@@ -13,6 +13,7 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from contextlib import suppress
+from dataclasses import replace
 from time import monotonic
 from typing import Any
 
@@ -24,6 +25,7 @@ from edged.desk import Desk
 from edged.endpoints import Endpoints
 from edged.errors import BadFrames, ClientTooSlow, EdgedError, FrameTooLarge, InternalError
 from edged.job import Job, JobState
+from edged.log import Seldom
 from edged.log import event as log_event
 from edged.monitor import Connections
 from edged.outgoing import Outgoing
@@ -32,8 +34,10 @@ from edged.stats import first_audio_ms, rtf
 from edged.threads import name_thread
 
 log = logging.getLogger("edged.server")
-READ_BATCH = 64  # requests read before events are sent again
+READ_S = 0.005  # how long requests are read before events are sent again
 RETRY_MS = 10  # how often a backlog is tried again
+LAST_WORDS_S = 1.0  # how long the last answers may take to leave at the stop
+REFUSALS_LOGGED = 10  # lines a second: a flood of bad requests must not fill the disk
 
 
 class Server:
@@ -57,8 +61,8 @@ class Server:
         self._outgoing = Outgoing(
             endpoints.router, limits.client_stall_s, self._forget, self._stalled, admission.stats.add_lost
         )
-        self._delimited: set[bytes] = set()  # peers that send an empty delimiter frame
-        self._connections = Connections(endpoints.router)
+        self._connections = Connections(endpoints.router, endpoints.pub)
+        self._refusals = Seldom(REFUSALS_LOGGED)
         self._stopping = False
         self._thread = threading.Thread(target=self._main, name="edged-server", daemon=True)
 
@@ -91,28 +95,50 @@ class Server:
     def _serve(self) -> None:
         poller = zmq.Poller()
         poller.register(self._endpoints.router, zmq.POLLIN)
-        poller.register(self._connections.socket, zmq.POLLIN)
+        for monitor in self._connections.monitors:
+            poller.register(monitor, zmq.POLLIN)
         poller.register(self._wake_fd, zmq.POLLIN)
         while not self._stopping:
             poller.poll(RETRY_MS if self._outgoing.waiting else None)
             self._turn()
-        self._turn()  # what was posted before the stop is still sent
+        # What was posted before the stop is still sent, to clients that read.
+        until = monotonic() + LAST_WORDS_S
+        while True:
+            self._turn()
+            if not (self._outbox or self._outgoing.waiting) or monotonic() > until:
+                return
+            poller.poll(RETRY_MS)
 
     def _turn(self) -> None:
         """One round: the departed, the outgoing, the incoming."""
         for identity in self._connections.departed():
             self._forget(identity)
+        self._watch_connections()
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake_fd)
         while self._outbox:
             self._deliver(*self._outbox.popleft())
         self._outgoing.flush()
-        for _ in range(READ_BATCH):
+        until = monotonic() + READ_S
+        while monotonic() < until:
             try:
                 frames = self._endpoints.router.recv_multipart(zmq.NOBLOCK, copy=False)
             except zmq.Again:
                 break
             self._receive(frames)
+
+    def _watch_connections(self) -> None:
+        """Starts afresh before libzmq runs out of file descriptors, which would abort the process."""
+        if self._connections.refused:
+            log_event(log, logging.WARNING, "client refused: unknown key", times=self._connections.refused)
+            self._connections.refused = 0
+        count = len(self._connections)
+        if count >= self._endpoints.most_connections:
+            log_event(log, logging.ERROR, "too many connections: all of them are closed", connections=count)
+            for identity in self._connections.all():
+                self._forget(identity)
+            self._connections.clear()
+            self._endpoints.reset()
 
     # -- requests -------------------------------------------------------------------------------
 
@@ -121,10 +147,8 @@ class Server:
         peer = self._connections.seen(identity, frames[-1])
         body = frames[1:]
         if len(body) > 1 and len(body[0]) == 0:
-            self._delimited.add(identity)
+            peer = replace(peer, delimited=True)
             body = body[1:]
-        else:
-            self._delimited.discard(identity)
         header = body[0].buffer if body else b""
         try:
             if len(body) != 1:
@@ -144,9 +168,13 @@ class Server:
 
     def _refuse(self, peer: Peer, header: bytes | memoryview, error: EdgedError) -> None:
         self._admission.stats.rejected[error.code] += 1
-        log_event(log, logging.INFO, "request refused", code=error.code, uid=peer.uid)
+        allowed, unsaid = self._refusals.ask(monotonic())
+        if allowed:
+            log_event(
+                log, logging.INFO, "request refused", code=error.code, uid=peer.uid, unsaid=unsaid or None
+            )
         small = len(header) <= self._limits.frame_kb * 1024
-        self._send(peer.identity, protocol.failed(error, id=protocol.request_id(header) if small else ""))
+        self._send(peer, protocol.failed(error, id=protocol.request_id(header) if small else ""))
 
     def _answer(self, request: protocol.AnyRequest, peer: Peer) -> None:
         if isinstance(request, protocol.Speech):
@@ -163,7 +191,7 @@ class Server:
             )
             self._publish(accepted)
             if request.reply != "final":
-                self._send(peer.identity, accepted)
+                self._send(peer, accepted)
             return
         reply: protocol.Event
         if isinstance(request, protocol.Cancel):
@@ -176,7 +204,7 @@ class Server:
             reply = self._desk.stats(request.id)
         else:
             reply = protocol.Pong(id=request.id, version=__version__)
-        self._send(peer.identity, reply)
+        self._send(peer, reply)
 
     # -- events ---------------------------------------------------------------------------------
 
@@ -191,7 +219,7 @@ class Server:
         else:
             self._publish(event)
             if ticket.reply == "events":
-                self._send(ticket.peer.identity, event)
+                self._send(ticket.peer, event)
 
     def _audio(self, ticket: Ticket, event: protocol.Audio, payload: bytes) -> None:
         if ticket.job.state in (JobState.CANCELLED, JobState.FAILED):
@@ -203,7 +231,7 @@ class Server:
         if event.seq == 0:
             ticket.job.timeline.first_audio = monotonic()
         self._send(
-            ticket.peer.identity,
+            ticket.peer,
             event,
             payload,
             taken=None if sent is None else lambda: sent(event.samples),
@@ -228,11 +256,9 @@ class Server:
             first_audio_ms=round(first_audio_ms(job), 1),
         )
         if ticket.reply == "events":
-            self._send(ticket.peer.identity, event)
+            self._send(ticket.peer, event)
         elif ticket.reply == "final":
-            self._send(
-                ticket.peer.identity, event, ticket.audio if isinstance(event, protocol.Done) else None
-            )
+            self._send(ticket.peer, event, ticket.audio if isinstance(event, protocol.Done) else None)
 
     def _publish(self, event: protocol.Event) -> None:
         """Lifecycle events go to every subscriber; one that reads too slowly misses some, as PUB does."""
@@ -243,14 +269,14 @@ class Server:
 
     def _send(
         self,
-        identity: bytes,
+        peer: Peer,
         event: protocol.Event,
         payload: bytes | None = None,
         taken: Callable[[], None] | None = None,
     ) -> None:
         """taken: called when the socket has taken the message."""
-        frames = [identity, protocol.encode(event)]
-        if identity in self._delimited:
+        frames = [peer.identity, protocol.encode(event)]
+        if peer.delimited:
             frames.insert(1, b"")
         if payload is not None:
             frames.append(payload)
@@ -267,6 +293,5 @@ class Server:
     def _forget(self, identity: bytes) -> None:
         """A connection is gone: applies its jobs' policy and drops what waits for it."""
         self._outgoing.drop(identity)
-        self._delimited.discard(identity)
         self._connections.forget(identity)
         self._admission.peer_gone(identity)

@@ -12,10 +12,10 @@ from __future__ import annotations
 
 import logging
 import os
+import select
 import signal
-import threading
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from time import monotonic, sleep
 
 import msgspec
@@ -31,6 +31,7 @@ from edged.errors import EdgedError
 from edged.job import Job
 from edged.paths import default_endpoint
 from edged.protocol import Started
+from edged.relay import Relay
 from edged.server import Server
 from edged.settings import Settings
 from edged.systemd import Notifier
@@ -51,9 +52,13 @@ def run(
     Raises the `EdgedError` that kept it from starting.
     """
     settings = read_settings(config_path, endpoint, bundles, log_level)
-    log.setup(settings.log)
+    relay = log.setup(settings.log, relayed=True)
     try:
-        return Service(settings).run()
+        code = Service(settings).run()
+        relay.flush()
+        if isinstance(relay, Relay) and not relay.idle:
+            os._exit(code)  # nobody reads our lines: the interpreter's own exit would wait for it
+        return code
     except EdgedError as error:
         log.event(logger, logging.ERROR, f"cannot start: {error}", code=error.code)
         raise
@@ -83,14 +88,17 @@ class Service:
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
         self._notify = Notifier()
-        self._signals = 0
+        self._signals = self._hangups = 0
         self._crash: BaseException | None = None
-        self._awake = threading.Event()
+        # A signal that another thread receives does not end a lock wait of this one, and its Python
+        # handler runs only here: so the main thread waits on this pipe, which the C handler writes to.
+        self._pipe, self._wake_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
         self._wake_worker: Callable[[], None] = lambda: None  # until there is a worker to wake
 
     def run(self) -> int:
         """Starts, serves until a signal or a fault, stops; the exit code."""
         self._notify.status("starting")
+        signal.set_wakeup_fd(self._wake_fd, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_signal)
         signal.signal(signal.SIGHUP, self._on_hangup)
@@ -148,6 +156,7 @@ class Service:
             "ready",
             version=__version__,
             endpoint=endpoints.endpoint,
+            tcp=endpoints.tcp or None,
             voices=",".join(voices),
             ready_s=round(since_process_start(), 3),
             rss_mb=round(rss_mb(), 1),
@@ -158,7 +167,12 @@ class Service:
         """Sleeps until a signal or a fault; feeds systemd's watchdog while the step loop is alive."""
         interval = self._notify.watchdog_interval_s
         while not (self._signals or self._crash):
-            self._awake.wait(interval / 2 if interval else None)
+            select.select([self._pipe], [], [], interval)
+            with suppress(BlockingIOError):
+                os.read(self._pipe, 4096)
+            if self._hangups:
+                self._hangups = 0
+                log.event(logger, logging.WARNING, "SIGHUP ignored: restart the daemon for new settings")
             if interval and self._worker.alive(interval):
                 self._notify.watchdog()
 
@@ -172,8 +186,12 @@ class Service:
         deadline = monotonic() + (0.0 if self._crash else self._settings.service.drain_s)
         while live and monotonic() < deadline and not self._crash:
             sleep(DRAIN_POLL_S)
-        for ticket in list(live.values()):
-            ticket.job.cancel()
+        # Again and again: a job can be admitted while the socket thread still sees the former state.
+        until = monotonic() + THREAD_STOP_S
+        while live and monotonic() < until:
+            for ticket in list(live.values()):
+                ticket.job.cancel()
+            sleep(DRAIN_POLL_S)
 
     # -- what the parts call --------------------------------------------------------------------
 
@@ -182,14 +200,14 @@ class Service:
         if self._signals > 1:
             log.event(logger, logging.WARNING, "second signal: stopping at once")
             os._exit(128 + number)
-        self._awake.set()
 
     def _on_hangup(self, number: int, frame: object) -> None:
-        log.event(logger, logging.WARNING, "SIGHUP ignored: restart the daemon to apply new settings")
+        self._hangups += 1
 
     def _on_crash(self, exc: BaseException) -> None:
         self._crash = exc
-        self._awake.set()
+        with suppress(BlockingIOError):
+            os.write(self._wake_fd, b"!")
 
     def _emit(self, job: Job, event: protocol.Event, payload: bytes | None) -> None:
         self._server.post(job, event, payload)

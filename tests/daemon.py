@@ -18,12 +18,20 @@ import yaml
 import zmq
 
 READY_WITHIN_S = 30.0
+SERVE = [sys.executable, "-m", "edged", "serve"]
 
 
 class Daemon:
     """A started daemon; `request` talks to it as a plain REQ client would."""
 
-    def __init__(self, directory: Path, settings: dict[str, Any], env: dict[str, str]) -> None:
+    def __init__(
+        self,
+        directory: Path,
+        settings: dict[str, Any],
+        env: dict[str, str],
+        prefix: list[str],
+        pass_fds: tuple[int, ...],
+    ) -> None:
         self.directory = directory
         self.endpoint = f"ipc://{directory}/edged.sock"
         self.events = f"ipc://{directory}/edged-events.sock"
@@ -32,6 +40,7 @@ class Daemon:
         self.config.write_text(yaml.safe_dump(settings))
         self.log_path = directory / "log"
         self._env = {**os.environ, **env}
+        self._prefix, self._pass_fds = prefix, pass_fds
         self._env.pop("NOTIFY_SOCKET", None)
         self.context = zmq.Context()
         self.start()
@@ -39,19 +48,11 @@ class Daemon:
     def start(self) -> None:
         with self.log_path.open("a") as log:
             self.process = subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "edged",
-                    "serve",
-                    "--config",
-                    str(self.config),
-                    "--log-level",
-                    "debug",
-                ],
+                [*self._prefix, *SERVE, "--config", str(self.config), "--log-level", "debug"],
                 stdout=log,
                 stderr=log,
                 env=self._env,
+                pass_fds=self._pass_fds,
             )
         self.wait_ready()
 
@@ -130,12 +131,21 @@ ENDINGS = ("done", "cancelled", "failed")
 
 
 @contextmanager
-def running(*bundles: Path | str, env: dict[str, str] | None = None, **settings: Any) -> Iterator[Daemon]:
-    """A daemon with these bundles; settings are the groups of the configuration file."""
+def running(
+    *bundles: Path | str,
+    env: dict[str, str] | None = None,
+    prefix: list[str] | None = None,
+    pass_fds: tuple[int, ...] = (),
+    **settings: Any,
+) -> Iterator[Daemon]:
+    """A daemon with these bundles; settings are the groups of the configuration file.
+
+    prefix: a command that runs the daemon's.
+    """
     settings.setdefault("audio", {}).setdefault("enabled", False)
     settings.setdefault("voices", {})["bundles"] = [str(b) for b in bundles]
     with tempfile.TemporaryDirectory(prefix="edged-") as directory:
-        daemon = Daemon(Path(directory), settings, env or {})
+        daemon = Daemon(Path(directory), settings, env or {}, prefix or [], pass_fds)
         try:
             yield daemon
         finally:

@@ -73,6 +73,15 @@ class PulseServer:
     def running(self) -> bool:
         return self._process is not None
 
+    def quiet(self) -> None:
+        """Nobody listens any more: the idle sink works in blocks of 2 s, until the next start."""
+        self._listener.stop()
+
+    def suspend(self, on: bool) -> None:
+        """The sink takes no audio, as a device that is stuck, though the server answers."""
+        command = ["pactl", "--server", self.address, "suspend-sink", "edged", "1" if on else "0"]
+        subprocess.run(command, check=True)
+
     def signal(self, number: int) -> None:
         assert self._process is not None
         self._process.send_signal(number)

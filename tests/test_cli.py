@@ -25,6 +25,9 @@ from edged import errors, protocol
 from edged.cli import exits, info
 from edged.client import Client
 from tests.daemon import Daemon, running
+from tests.pulse import PulseServer, pulse, pulse_server
+
+__all__ = ["pulse", "pulse_server"]
 
 EDGED = [sys.executable, "-m", "edged"]
 LONG = "This sentence is long enough to keep the voice busy. " * 40
@@ -338,6 +341,35 @@ def test_serve_tells_why_it_cannot_start(daemon: Daemon, tmp_path: Path) -> None
     assert "[config]" in fail(edged("serve", "--config", str(tmp_path / "none.yaml")), exits.USAGE)
 
 
+def test_audio_list_without_a_loudspeaker_or_portaudio(tmp_path: Path) -> None:
+    nowhere = {"PULSE_SERVER": f"unix:{tmp_path}/none"}
+    if b"[no_audio_device]" in (result := edged("audio", "list", **nowhere)).stderr:  # as in a container
+        assert "connect a loudspeaker" in fail(result, exits.MISSING)
+    (tmp_path / "sounddevice.py").write_text("raise OSError('PortAudio library not found')\n")
+    error = fail(edged("audio", "list", PYTHONPATH=str(tmp_path)), exits.MISSING)
+    assert "[no_audio_device]: PortAudio is not installed" in error
+    assert "libportaudio2" in error
+    result = edged("audio", "list", "--json", PYTHONPATH=str(tmp_path))
+    assert result.returncode == exits.MISSING
+    assert json.loads(result.stdout)["code"] == "no_audio_device"
+    assert not result.stderr
+
+
+@pytest.mark.audio
+def test_audio_list(pulse: PulseServer) -> None:
+    lines = succeed(result := edged("audio", "list")).splitlines()
+    assert not result.stderr  # ALSA has a lot to say about devices that are not there
+    assert lines[0].split() == ["device", "channels", "rates"]
+    assert any(line.startswith("pulse ") and "48000, 24000, 44100 Hz" in line for line in lines[1:])
+    assert sum(" * " in line for line in lines) == 1
+    devices = json.loads(succeed(edged("audio", "list", "--json")))["devices"]
+    assert [d["name"] for d in devices if d["default"]] == [
+        line.split(" *")[0] for line in lines if " * " in line
+    ]
+    assert all(set(d) == {"name", "default", "channels", "rates", "problem"} for d in devices)
+    assert next(d for d in devices if d["name"] == "pulse")["rates"][0] == 48_000
+
+
 # -- weight -------------------------------------------------------------------------------------
 
 
@@ -493,11 +525,7 @@ def test_say_gives_up_on_a_daemon_that_starts(starting: Callable[[int], str]) ->
 
 
 def test_status_shows_tcp_addresses_and_a_daemon_that_starts() -> None:
-    class Newer(protocol.StatusReply, kw_only=True, frozen=True, tag="status_reply"):
-        tcp: str = ""
-        tcp_events: str = ""
-
-    reply = Newer(
+    reply = protocol.StatusReply(
         state="starting",
         version="1",
         pid=1,

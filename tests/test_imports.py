@@ -35,7 +35,7 @@ PARTS = {
     "engine": {"engine"},
     "bundle": {"bundle", "bundle_write", "manifest"},
     "config": {"config", "config_nodes"},
-    "log": {"log", "journal"},
+    "log": {"log", "journal", "relay"},
     "paths": {"paths"},
     "settings": {"settings"},
     "job": {"job"},

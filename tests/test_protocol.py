@@ -74,6 +74,7 @@ def test_any_object_gives_a_request_or_a_request_error(op: Any, fields: dict[str
         (request(op="speak", text="a", deadline_ms=0), BadValue, "deadline_ms"),
         (request(op="speak", text="a", id="x" * 129), BadValue, "id"),
         (request(op="speak", text="a", v=2), BadValue, "v"),
+        (request(op="speak", text="a", v="2"), BadValue, "v"),
         (request(op="synthesize", text="a", format="aiff"), BadValue, "format"),
         (request(op="synthesize", text="a", sample_rate=-1), BadValue, "sample_rate"),
     ],

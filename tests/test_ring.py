@@ -156,6 +156,50 @@ def test_reading_allocates_no_arrays() -> None:
     assert peak < out.nbytes  # views and ints only
 
 
+def test_the_last_frames_can_be_played_again() -> None:
+    ring = Ring(100, 1, keep=20)
+    assert ring.write(ramp(0, 100)) == 80  # the reader has read nothing, but it may have to repeat that
+    read(ring, 50)
+    assert ring.write(ramp(80, 100)) == 50
+    ring.rewind(20)
+    assert ring.read == 30
+    assert ring.room == 0
+    assert np.array_equal(read(ring, 100)[:, 0], ramp(30, 100))
+    ring.rewind(1000)  # no more than the ring still holds
+    assert ring.read == 30
+    assert np.array_equal(read(ring, 100)[:, 0], ramp(30, 100))
+
+
+def test_what_was_cut_or_forgotten_is_not_played_again() -> None:
+    ring = Ring(1000, 1)
+    ring.write(ramp(0, 300))
+    read(ring, 100)
+    ring.cut(0, 200)
+    read(ring, 50 + min(FADE_FRAMES, 100))
+    assert ring.read == 250
+    ring.rewind(100)
+    assert ring.read == 200
+    ring.cut(150, 300)  # what is being repeated is cut: no way back into it
+    ring.rewind(100)
+    assert ring.read == 200
+    ring.reset()
+    ring.rewind(100)
+    assert ring.read == ring.written == 300
+
+
+def test_the_backlog_leaves_out_what_is_cut() -> None:
+    ring = Ring(1000, 1)
+    ring.write(ramp(0, 500))
+    read(ring, 100)
+    assert ring.backlog == 400
+    ring.cut(200, 300)
+    assert ring.backlog == 300
+    ring.cut(450, 600)
+    assert ring.backlog == 250
+    read(ring, 250)
+    assert ring.backlog == 0
+
+
 def test_two_threads() -> None:
     ring = Ring(1000, 1)
     total = 300_000

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import socket as socket_module
 import threading
 import time
 from collections import Counter
@@ -407,3 +408,61 @@ def test_no_spoken_text_is_logged_above_debug(daemon: Daemon) -> None:
     lines = [line for line in daemon.log.splitlines() if " debug" not in line[:20]]
     assert any("job done" in line for line in lines)
     assert not any("Xylophone" in line or "quetzal" in line for line in lines)
+
+
+# -- abuse --------------------------------------------------------------------------------------
+
+
+def test_a_new_client_on_a_reused_descriptor_keeps_its_job(slow_bundle: Path) -> None:
+    with running(slow_bundle) as daemon:
+        for _ in range(5):
+            with daemon.socket() as leaving:
+                for number in range(20):
+                    send(leaving, op="synthesize", text="ab", id=str(number))
+                time.sleep(0.02)
+            reply = daemon.request({"op": "synthesize", "text": SENTENCE}, timeout_s=20)
+            assert reply["event"] == "done", reply
+
+
+def test_more_clients_than_descriptors_do_not_end_the_daemon(tone_bundle: Path) -> None:
+    limited = ["bash", "-c", 'ulimit -n 500; exec "$@"', "--"]
+    with running(tone_bundle, prefix=limited) as daemon:
+        raw = []
+        for _ in range(800):
+            client = socket_module.socket(socket_module.AF_UNIX)
+            client.settimeout(1.0)
+            try:
+                client.connect(daemon.endpoint.removeprefix("ipc://"))
+            except OSError:
+                client.close()
+                time.sleep(0.01)
+                continue
+            raw.append(client)
+        assert daemon.process.poll() is None, daemon.log[-2000:]
+        for client in raw:
+            client.close()
+        reply = daemon.request({"op": "synthesize", "text": SENTENCE}, timeout_s=30)
+        assert reply["event"] == "done"
+        assert "too many connections" in daemon.log
+
+
+def test_a_flood_of_nonsense_fills_no_log(daemon: Daemon) -> None:
+    before = len(daemon.log.splitlines())
+    with daemon.socket() as socket:
+        for _ in range(500):
+            socket.send(b"nonsense")
+        assert {receive(socket)["code"] for _ in range(500)} == {"bad_json"}
+    assert synthesize(daemon)["event"] == "done"
+    assert len(daemon.log.splitlines()) - before < 150
+
+
+def test_expensive_nonsense_does_not_hold_up_others(daemon: Daemon) -> None:
+    tower = "e" + "\u0301\u0316" * 2_400
+    for header in (
+        {"op": "x" * 200_000},
+        {"op": "synthesize", "text": tower},
+        {"op": "ping", "y" * 200_000: 1},
+    ):
+        begin = time.monotonic()
+        daemon.request(header)
+        assert time.monotonic() - begin < 1.0

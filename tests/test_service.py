@@ -33,8 +33,10 @@ def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
 def test_sigterm_lets_live_jobs_end_and_refuses_new_ones(slow_bundle: Path) -> None:
     with running(slow_bundle) as daemon, daemon.socket() as socket:
         for number in range(3):
-            send(socket, op="synthesize", text=SENTENCE, id=f"live{number}", reply="events")
-        receive_until(socket, "started")
+            send(socket, op="synthesize", text=LONG[:160], id=f"live{number}", reply="events")
+        accepted = 0
+        while accepted < 3:
+            accepted += receive(socket)["event"] == "accepted"
         daemon.process.send_signal(signal.SIGTERM)
         while daemon.request({"op": "status"})["state"] != "draining":
             pass
@@ -162,3 +164,104 @@ def test_idle_it_sleeps(tone_bundle: Path) -> None:
         before = switches()
         time.sleep(2.0)
         assert (switches() - before) / 2.0 <= 20
+
+
+@pytest.mark.parametrize(
+    "numbers", [("SIGHUP", "SIGTERM"), ("SIGTERM", "SIGHUP"), ("SIGHUP", "SIGTERM", "SIGHUP")]
+)
+def test_signals_that_come_together_are_not_lost(tone_bundle: Path, numbers: tuple[str, ...]) -> None:
+    for _ in range(3):
+        with running(tone_bundle) as daemon:
+            for number in numbers:
+                daemon.process.send_signal(getattr(signal, number))
+            assert daemon.process.wait(10) == 0
+
+
+def test_every_accepted_job_is_told_its_ending_at_a_stop_under_load(slow_bundle: Path) -> None:
+    with running(slow_bundle, service={"drain_s": 0.2}, limits={"jobs_per_client": 64}) as daemon:
+        sockets = [daemon.socket() for _ in range(4)]
+        for number in range(12):
+            for socket in sockets:
+                send(socket, op="synthesize", text=LONG, id=str(number), reply="events", stream=True)
+        for socket in sockets:
+            receive_until(socket, "accepted")
+        daemon.process.send_signal(signal.SIGTERM)
+        for socket in sockets:
+            accepted, ended = {"0"}, []
+            while len(ended) < 12:
+                event = receive(socket)
+                if event["event"] == "accepted":
+                    accepted.add(event["id"])
+                elif event["event"] in ("done", "cancelled", "failed"):
+                    ended.append(event["id"])
+            assert sorted(ended, key=int) == [str(n) for n in range(12)]
+            socket.close()
+        assert daemon.process.wait(10) == 0
+
+
+def test_clients_are_told_that_it_is_still_starting(hibari_bundle: Path) -> None:
+    from tests.daemon import Daemon
+
+    states = []
+    wait_ready = Daemon.wait_ready
+
+    def watch(self: Daemon) -> None:
+        until = time.monotonic() + 30
+        while time.monotonic() < until:
+            try:
+                states.append(self.request({"op": "status"}, timeout_s=0.2)["state"])
+                if states[-1] == "starting":
+                    reply = self.request({"op": "synthesize", "text": SENTENCE}, timeout_s=5)
+                    states.append(reply.get("code", reply["event"]))
+            except TimeoutError:
+                continue
+            if states[-1] == "ready":
+                return
+
+    Daemon.wait_ready = watch  # type: ignore[method-assign]
+    try:
+        with running(hibari_bundle):
+            pass
+    finally:
+        Daemon.wait_ready = wait_ready  # type: ignore[method-assign]
+    assert states[0] == "starting"
+    assert states[1] in ("starting", "done")
+
+
+def test_an_ordinary_file_is_never_taken_for_a_socket(tone_bundle: Path, tmp_path: Path) -> None:
+    precious = tmp_path / "precious"
+    precious.write_text("data")
+    for endpoint in (f"ipc://{precious}", "tcp://127.0.0.1:45671", "ipc://relative"):
+        result = serve("--endpoint", endpoint, "--bundle", str(tone_bundle))
+        assert result.returncode == 2
+        assert "Traceback" not in result.stderr
+    assert precious.read_text() == "data"
+    assert [p.name for p in tmp_path.iterdir()] == ["precious"]
+
+
+def test_a_stopping_daemon_leaves_its_successors_socket_alone(tone_bundle: Path) -> None:
+    with running(tone_bundle) as first:
+        for lock in first.directory.glob("*.lock"):
+            lock.unlink()
+        second = subprocess.Popen([sys.executable, "-m", "edged", "serve", "--config", str(first.config)])
+        try:
+            until = time.monotonic() + 20
+            while first.request({"op": "status"})["pid"] != second.pid:
+                assert time.monotonic() < until
+                time.sleep(0.05)
+            first.stop()
+            assert first.request({"op": "status"})["pid"] == second.pid
+        finally:
+            second.terminate()
+            second.wait(10)
+
+
+def test_a_log_that_nobody_reads_stops_nobody(tone_bundle: Path) -> None:
+    blocked, write = os.pipe()
+    prefix = ["bash", "-c", f'exec "$@" 2>&{write}', "--"]
+    with running(tone_bundle, prefix=prefix, pass_fds=(write,)) as daemon:
+        os.close(write)
+        for _ in range(600):
+            assert daemon.request({"op": "synthesize", "text": "ab"})["event"] == "done"
+        assert daemon.stop() == 0
+    os.close(blocked)

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import itertools
+import signal
+import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -21,6 +24,7 @@ __all__ = ["pulse", "pulse_server"]
 pytestmark = pytest.mark.audio
 SENTENCE = "Pump four has stopped."
 LONG = " ".join(f"Line number {n} is running again." for n in range(12))
+ALPHABET = "abcdefghij klmnopqrst uvwxyz zyxwvutsrq ponmlkjihg fedcba."  # no two places sound alike
 AUDIO = {"enabled": True, "device": "pulse", "latency_ms": 150}
 
 
@@ -140,6 +144,100 @@ def test_a_vanished_clients_speech_is_finished_by_default(speaking: Daemon, puls
         played = heard(recording, sound.size / RATE + 1.5)
     at = find(sound, played)
     assert snr_db(sound, played[at : at + sound.size]) > 40
+
+
+def stop_while_speaking(daemon: Daemon, socket: Any, stop_s: float) -> dict[str, Any]:
+    """The ending of a job during which the whole daemon gets no processor time for a while."""
+    send(socket, op="speak", text=ALPHABET, id=f"stopped {stop_s}", reply="events")
+    receive_until(socket, "started")
+    time.sleep(1.3)
+    daemon.process.send_signal(signal.SIGSTOP)
+    try:
+        time.sleep(stop_s)
+    finally:
+        daemon.process.send_signal(signal.SIGCONT)
+    return receive_until(socket, "done", "failed")[-1]
+
+
+def lags(sound: np.ndarray[Any, Any], played: np.ndarray[Any, Any]) -> list[int | None]:
+    """For each piece of 0.1 s, how much later it is heard than the first; None where it is not whole."""
+    size = RATE // 10
+    start = find(sound[: 5 * size], played)
+    found: list[int | None] = []
+    lag = 0
+    for at in range(0, len(sound) - size + 1, size):
+        piece = sound[at : at + size]
+        here = start + at + lag
+        if snr_db(piece, played[here : here + size]) < 30:
+            low = max(0, here - size)
+            there = low + find(piece, played[low : here + 6 * RATE])
+            if snr_db(piece, played[there : there + size]) < 30:
+                found.append(None)
+                continue
+            lag = there - start - at
+        found.append(lag)
+    return found
+
+
+@pytest.mark.parametrize("stop_s", [0.3, 1.5])
+def test_a_daemon_that_was_stopped_goes_on_where_it_was(
+    speaking: Daemon, pulse: PulseServer, stop_s: float
+) -> None:
+    sound = expected(speaking, ALPHABET)
+    before = speaking.request({"op": "stats"})["underruns"]
+    with pulse.record() as recording, speaking.socket() as socket:
+        ending = stop_while_speaking(speaking, socket, stop_s)
+        played = heard(recording, 0.8)
+    assert ending["event"] == "done", ending
+    assert speaking.request({"op": "stats"})["underruns"] > before
+    assert "sound underrun" in speaking.log
+    assert "audio.latency_ms" in speaking.log
+    found = lags(sound, played)
+    whole = [lag for lag in found if lag is not None]
+    assert found[:5] == [0] * 5  # the begin
+    assert found[-1] is not None  # and the end are there
+    # The rest is there in order; a gap may break a few pieces, and a busy machine may make more gaps.
+    assert len(found) - len(whole) <= 6
+    assert all(later - lag > -0.15 * RATE for lag, later in itertools.pairwise(whole))
+    assert whole[-1] / RATE > stop_s - AUDIO["latency_ms"] / 1000 - 0.1
+
+
+@pytest.mark.parametrize("stop_s", [0.3, 0.6, 1.5])
+def test_a_stopped_daemon_on_a_sleepy_sink(stop_s: float, pulse_server: PulseServer) -> None:
+    """With no listener the null sink asks for audio so seldom that PortAudio does not recover by itself."""
+    with tempfile.TemporaryDirectory(prefix="edged-pulse-") as directory:
+        sleepy = PulseServer(Path(directory))
+        sleepy.start()
+        sleepy.quiet()
+        try:
+            env = {"PULSE_SERVER": sleepy.address}
+            audio = {**AUDIO, "device": "default"}
+            with running(bundles.tone(), env=env, audio=audio) as daemon, daemon.socket() as socket:
+                ending = stop_while_speaking(daemon, socket, stop_s)
+                assert ending["event"] == "done", daemon.log
+                assert daemon.request({"op": "stats"})["underruns"] > 0
+                assert daemon.log.count("sound underrun") >= 1
+        finally:
+            sleepy.stop()
+
+
+def test_a_deadline_that_falls_into_the_playing_time_of_another_job(
+    speaking: Daemon, pulse: PulseServer
+) -> None:
+    first, third = expected(speaking, ALPHABET), expected(speaking, SENTENCE)
+    with pulse.record() as recording, speaking.socket() as socket:
+        send(socket, op="speak", text=ALPHABET, id="first")
+        send(socket, op="speak", text="Late. " * 10, id="late", deadline_ms=2_000)
+        send(socket, op="speak", text=SENTENCE, id="patient", deadline_ms=60_000)
+        replies = {reply["id"]: reply for reply in (receive(socket) for _ in range(3))}
+        played = heard(recording)
+    assert (replies["late"]["event"], replies["late"]["code"]) == ("failed", "deadline")
+    assert replies["first"]["event"] == replies["patient"]["event"] == "done"
+    at = find(third, played)
+    assert snr_db(third, played[at : at + third.size]) > 40
+    loud = np.flatnonzero(np.abs(played) > 0.01)
+    # Nothing but the two is heard, and one follows the other.
+    assert abs((loud[-1] - loud[0]) / RATE - (first.size + third.size) / RATE) < 0.5
 
 
 def test_without_a_device_at_start_speak_fails_with_a_hint(tmp_path: Path) -> None:

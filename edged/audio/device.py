@@ -1,16 +1,16 @@
-"""Which loudspeaker: finding it, its ring, and opening and closing its stream.
+"""The loudspeaker: present or not, its ring, and opening, closing and reopening its stream.
 
 Everything here runs on the thread `edged-player`; others only read `error`, `name` and `underruns`.
-Neighbours: `player` owns the one `Loudspeaker`, `output` is the stream.
+Neighbours: `player` owns the one `Loudspeaker`, `find` looks for the device, `output` is the stream.
 """
 
 from __future__ import annotations
 
 import logging
 from time import monotonic
-from typing import Any
 
-from edged.audio.output import Output, Speaker, portaudio, reason
+from edged.audio.find import find, refresh
+from edged.audio.output import STALL_S, Output, Speaker
 from edged.audio.ring import Ring
 from edged.errors import NoAudioDevice
 from edged.settings import Audio
@@ -18,6 +18,10 @@ from edged.settings import Audio
 log = logging.getLogger("edged.audio")
 
 RING_S = 2.0  # how long the engine may pause between two jobs, or stumble, without being heard
+REOPENINGS = 3  # in a row, without PROGRESS_S of audio between them: then the device counts as lost
+REOPENING_S = 5.0  # and so long after the first of them at most
+PROGRESS_S = 0.5
+TELL_EVERY_S = 5.0  # one line in the log for a burst of underruns
 
 
 class Loudspeaker:
@@ -33,7 +37,14 @@ class Loudspeaker:
         self._voice_rate = voice_rate
         self._speaker: Speaker | None = None
         self._stale = False  # PortAudio's list of devices may be out of date
-        self._underruns = 0  # of rings and streams that are gone
+        self._gaps = 0  # underruns of rings that are gone
+        self._xruns = 0  # those of streams that are gone, and reopenings
+        self._lead_s = 0.0  # of the open stream
+        self._reopenings = 0  # since the audio went on at `_stuck_at`, a position in the ring
+        self._stuck_at = 0
+        self._stuck_since = 0.0
+        self._told = 0  # device underruns that the log knows of
+        self._told_at = 0.0
         if not settings.enabled:
             self.error = NoAudioDevice("the loudspeaker is switched off", "set audio.enabled to true")
 
@@ -48,18 +59,33 @@ class Loudspeaker:
         return 2.0 * self.latency_s + self._settings.trail_ms / 1000
 
     @property
-    def cold(self) -> bool:
-        """The device has not had its lead-in yet: silence it may swallow while it wakes up.
+    def lead_s(self) -> float:
+        """What the device still lacks of its lead-in: silence it may swallow while it wakes up.
 
         The callback plays that silence by itself while the ring is empty, from the opening on.
         """
         output = self.output
-        return output is None or output.frames * 1000 < self._settings.lead_in_ms * output.speaker.rate
+        return max(0.0, self._lead_s - (output.frames / output.speaker.rate if output else 0.0))
+
+    @property
+    def cold(self) -> bool:
+        return self.output is None or self.lead_s > 0.0
+
+    @property
+    def ahead_s(self) -> float:
+        """How long it takes until a sample that is written now is heard."""
+        output = self.output
+        backlog_s = self.ring.backlog / output.speaker.rate if output else 0.0
+        return self.lead_s + backlog_s + self.latency_s
+
+    @property
+    def device_underruns(self) -> int:
+        output = self.output
+        return self._xruns + (output.xruns if output else 0)
 
     @property
     def underruns(self) -> int:
-        output = self.output
-        return self._underruns + self.ring.underruns + (output.xruns if output else 0)
+        return self._gaps + self.ring.underruns + self.device_underruns
 
     def probe(self) -> None:
         """Looks for the device and makes its ring, without opening a stream. `error` says how it went."""
@@ -69,18 +95,19 @@ class Loudspeaker:
             if Output.hung():
                 raise NoAudioDevice("the sound server does not answer", "restart the sound server")
             if self._stale:
-                _refresh()
-            speaker = _find(self._settings, self._voice_rate)
+                refresh()
+            speaker = find(self._settings, self._voice_rate)
         except NoAudioDevice as exc:
             error = exc
         except Exception as exc:  # whatever a driver does, jobs that need no loudspeaker go on
             log.exception("looking for the audio device failed")
             error = NoAudioDevice(f"looking for the audio device failed: {type(exc).__name__}")
         if speaker is not None:
-            frames = int(RING_S * speaker.rate)
+            keep = int(self._settings.latency_ms * speaker.rate / 1000)  # what a stall may leave unplayed
+            frames = int(RING_S * speaker.rate) + keep
             if (self.ring.frames, self.ring.channels) != (frames, speaker.channels):
-                self._underruns += self.ring.underruns
-                self.ring = Ring(frames, speaker.channels)
+                self._gaps += self.ring.underruns
+                self.ring = Ring(frames, speaker.channels, keep)
             if speaker.name != self.name:
                 log.info("loudspeaker %r, %d Hz, %d channels", speaker.name, speaker.rate, speaker.channels)
         elif str(error) != str(self.error or ""):
@@ -97,74 +124,74 @@ class Loudspeaker:
             if self._speaker is None:
                 return False
             self.ring.reset()
+            self._lead_s = self._settings.lead_in_ms / 1000
+            self._reopenings = 0
             try:
-                self.output = Output(self._speaker, self.ring, self._settings.latency_ms / 1000)
+                self._start(self._speaker)
+                return True
             except NoAudioDevice as exc:  # perhaps only its number changed: look again, once
                 self._speaker, self._stale = None, True
                 self.error, self.checked_at = exc, monotonic()
-            else:
-                log.debug("audio stream opened, latency %.0f ms", self.latency_s * 1000)
-                return True
         log.warning("no loudspeaker: %s", self.error)
         return False
+
+    def _start(self, speaker: Speaker) -> None:
+        self.output = Output.open(speaker, self.ring, self._settings.latency_ms / 1000)
+        log.debug("audio stream opened, latency %.0f ms", self.latency_s * 1000)
+
+    def reopen(self, now: float) -> bool:
+        """After a stall, with the stream closed and the ring rewound: plays on from there.
+
+        False: the device is gone or hangs, or it opens but takes no audio time and again.
+        """
+        speaker, at = self._speaker, self.ring.read
+        if speaker is None or Output.hung():
+            return False
+        if self._reopenings == 0 or at - self._stuck_at > PROGRESS_S * speaker.rate:
+            self._reopenings, self._stuck_at, self._stuck_since = 0, at, now
+        self._reopenings += 1
+        if self._reopenings > REOPENINGS or now - self._stuck_since > REOPENING_S:
+            return False
+        self._lead_s = 0.0  # it is awake
+        try:
+            self._start(speaker)
+        except NoAudioDevice as exc:
+            log.info("%s", exc)
+            return False
+        return True
+
+    def tell_underruns(self, now: float) -> None:
+        """One line in the log when the device ran dry."""
+        count = self.device_underruns
+        if count > self._told and (now - self._told_at > TELL_EVERY_S or not self._told_at):
+            log.warning(
+                "sound underrun: the loudspeaker %r was not fed in time (%d so far); "
+                "raise audio.latency_ms (now %d) if this repeats",
+                self.name,
+                count,
+                self._settings.latency_ms,
+            )
+            self._told_at = now
+        self._told = count
 
     def close(self, lost: bool = False) -> None:
         """Closes the stream, at once. After a loss the next opening looks for the device anew."""
         output, self.output = self.output, None
         if output is not None:
+            self._xruns += output.xruns
             output.close()
-            self._underruns += output.xruns
             log.debug("audio stream closed")
         if lost:
             self._speaker, self._stale = None, True
 
-
-def _refresh() -> None:
-    """Makes PortAudio list the devices anew (it does so only when it starts). No stream may be open."""
-    sd = portaudio()
-    try:
-        sd._terminate()
-        sd._initialize()
-    except sd.PortAudioError as exc:
-        raise NoAudioDevice(f"PortAudio cannot start: {reason(exc)}") from None
-
-
-def _find(settings: Audio, voice_rate: int) -> Speaker:
-    """The device that `settings.device` means, with a rate and channels that it takes.
-
-    48 kHz comes first although PulseAudio and ALSA's plugins take any rate: they would resample with
-    less care than soxr does, and one rate for all voices needs no reopening between jobs.
-    """
-    sd = portaudio()
-    index, info = _choose(sd, settings.device)
-    most = int(info["max_output_channels"])
-    rates = dict.fromkeys((48_000, voice_rate, 44_100, int(info["default_samplerate"])))
-    refusal = ""
-    for channels in dict.fromkeys((min(2, most), 1, most)):
-        for rate in rates:
-            try:
-                sd.check_output_settings(device=index, channels=channels, dtype="float32", samplerate=rate)
-            except sd.PortAudioError as exc:
-                refusal = reason(exc)
-            else:
-                return Speaker(index, str(info["name"]), rate, channels)
-    raise NoAudioDevice(f"the audio device {info['name']!r} cannot be opened: {refusal}")
-
-
-def _choose(sd: Any, wanted: str) -> tuple[int, Any]:
-    """Index and description: an exact name first, then the first that contains it in any case."""
-    outputs = [(i, info) for i, info in enumerate(sd.query_devices()) if info["max_output_channels"] > 0]
-    if not outputs:
-        raise NoAudioDevice("there is no audio output device")
-    if wanted:
-        names = [(pair, str(pair[1]["name"])) for pair in outputs]
-        for pair, name in names:
-            if name == wanted:
-                return pair
-        for pair, name in names:
-            if wanted.casefold() in name.casefold():
-                return pair
-        known = ", ".join(repr(name) for _, name in names)
-        raise NoAudioDevice(f"there is no audio device {wanted!r}", f"set audio.device to one of: {known}")
-    default = sd.default.device[1]
-    return next((pair for pair in outputs if pair[0] == default), outputs[0])
+    def stop_stalled(self) -> int:
+        """Closes a stalled stream; returns the frames of the ring that it took and did not play."""
+        output = self.output
+        if output is None:
+            return 0
+        unplayed = output.unplayed
+        recent = output.frames - output.xrun_at < output.speaker.rate * STALL_S
+        if not (output.xruns and recent):  # otherwise this gap is counted already
+            self._xruns += 1
+        self.close()
+        return unplayed

@@ -1,12 +1,16 @@
 """One open PortAudio stream that plays the ring, and the stall timer that notices when it does not.
 
-Made, watched and closed on the thread `edged-player`, except `Output._callback`, which PortAudio calls on
-a thread of its own: it copies from the ring, counts, and does nothing else. Neighbours: `device`, `ring`.
+Watched on the thread `edged-player`; opened and closed for it on threads of their own, because a sound
+server that hangs hangs its clients too. PortAudio calls `Output._callback` on yet another thread: it
+copies from the ring, counts, and does nothing else. Neighbours: `device`, `ring`.
 """
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from concurrent.futures import Future, InvalidStateError
+from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -19,6 +23,7 @@ STALL_S = 0.5  # no callback for so long: the device is gone, though PortAudio s
 START_GRACE_S = 3.0  # the same just after opening: a sleeping sink takes up to 2 s to ask for more
 STALL_LOOKS = 5  # and so many looks in a row, so that a process that was stopped does not blame the device
 CLOSE_WAIT_S = 1.0
+OPEN_WAIT_S = 5.0  # a sleeping Bluetooth loudspeaker needs a while
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +54,17 @@ def reason(exc: Exception) -> str:
 
 
 class Output:
-    """One open stream that plays the ring. Made and closed by the player thread."""
+    """One open stream that plays the ring. `Output.open` makes it."""
 
-    _closing: ClassVar[list[threading.Thread]] = []  # of streams that were slow to close
+    _stuck: ClassVar[list[threading.Thread]] = []  # threads that open or close a stream, and are slow
 
     def __init__(self, speaker: Speaker, ring: Ring, latency_s: float) -> None:
         sd = portaudio()
         self.speaker = speaker
         self.frames = 0  # asked for by the device so far, silence included
         self.xruns = 0  # the device ran dry while it played audio; stored by the callback
+        self.xrun_at = 0  # `frames` at the last time
+        self._hush = 0  # frames of silence since the last audio frame
         self._ring = ring
         self._beats = 0
         self._seen = -1
@@ -76,10 +83,11 @@ class Output:
             self._stream.start()
         except (sd.PortAudioError, ValueError) as exc:
             if self._stream is not None:
-                self.close()
+                self._close()
             message = f"the audio device {speaker.name!r} cannot be opened: {reason(exc)}"
             raise NoAudioDevice(message) from None
         self.latency_s = float(self._stream.latency)
+        self.latency_frames = int(self.latency_s * speaker.rate)
 
     def _callback(self, out: Any, frames: int, time: Any, status: Any) -> None:
         # A raw stream gives a plain buffer; a view of it is all that is made here.
@@ -87,8 +95,19 @@ class Output:
         audio = self._ring.read_into(frame_view)
         if audio and status.output_underflow:
             self.xruns += 1
+            self.xrun_at = self.frames
         self.frames += frames
+        self._hush = frames - audio + (0 if audio else self._hush)
         self._beats += 1
+
+    @property
+    def unplayed(self) -> int:
+        """Of a stalled stream: frames of audio that the device took and has not played.
+
+        A device that asks for no more still has a full buffer. A stream that PortAudio gave up has none.
+        """
+        full = min(self.frames, self.latency_frames) if self._stream.active else 0
+        return max(0, full - self._hush)
 
     def stalled(self, now: float) -> bool:
         """True when the device no longer takes audio. To be called a few times a second."""
@@ -102,19 +121,47 @@ class Output:
         limit = START_GRACE_S if now - self._opened < START_GRACE_S else STALL_S
         return self._looks >= STALL_LOOKS and now - self._since > limit
 
+    @classmethod
+    def open(cls, speaker: Speaker, ring: Ring, latency_s: float) -> Output:
+        """Opens and starts a stream within `OPEN_WAIT_S`, or raises `NoAudioDevice`."""
+        opened: Future[Output] = Future()
+
+        def work() -> None:
+            try:
+                output = cls(speaker, ring, latency_s)
+            except Exception as exc:
+                with contextlib.suppress(InvalidStateError):  # nobody waits any more
+                    opened.set_exception(exc)
+                return
+            try:
+                opened.set_result(output)
+            except InvalidStateError:
+                output._close()
+
+        opener = threading.Thread(target=work, name="edged-audio-open", daemon=True)
+        opener.start()
+        try:
+            return opened.result(OPEN_WAIT_S)
+        except FutureTimeout:
+            if not opened.cancel():  # it came at the last moment
+                return opened.result()
+        cls._stuck.append(opener)
+        message = f"the audio device {speaker.name!r} does not answer"
+        raise NoAudioDevice(message, "restart the sound server")
+
     def close(self) -> None:
-        """Stops at once. On a thread of its own, because a hung sound server hangs its clients too."""
+        """Stops at once, and waits for `CLOSE_WAIT_S` at most."""
         closer = threading.Thread(target=self._close, name="edged-audio-close", daemon=True)
         closer.start()
         closer.join(CLOSE_WAIT_S)
         if closer.is_alive():
-            self._closing.append(closer)
+            self._stuck.append(closer)
 
     @classmethod
     def hung(cls) -> bool:
-        """A stream is still being closed: opening another, or restarting PortAudio, would hang as well."""
-        cls._closing[:] = [closer for closer in cls._closing if closer.is_alive()]
-        return bool(cls._closing)
+        """A stream is still being opened or closed: to open another, or to restart PortAudio, would hang."""
+        cls._stuck[:] = [thread for thread in cls._stuck if thread.is_alive()]
+        return bool(cls._stuck)
 
     def _close(self) -> None:
         sd = portaudio()

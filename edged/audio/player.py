@@ -6,32 +6,29 @@ chunks into a `PlayerSink` (`segment`) and asks whether it may go on; any thread
     engine --put--> PlayerSink --pump, resampled--> Ring --callback--> device
 
 One job writes at a time: the first that puts a chunk claims the loudspeaker, and its claim ends when its
-last sample is in the ring, so that the next job is synthesized while this one is still heard. The queue
-of a job is bounded by `buffer_s` (`ready` turns False), the ring by `device.RING_S`.
+last sample is in the ring, so that the next job is synthesized while this one is still heard (`line`).
+The queue of a job is bounded by `buffer_s` (`ready` turns False), the ring by `device.RING_S`.
 """
 
 from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
 from collections.abc import Callable
 from time import monotonic
 
+from edged import errors
 from edged.audio.device import Loudspeaker
+from edged.audio.line import Line
 from edged.audio.output import CLOSE_WAIT_S
+from edged.audio.pace import pause_s
 from edged.audio.segment import PlayerSink
-from edged.errors import AudioDeviceLost, EdgedError, InternalError, NoAudioDevice, ShuttingDown
 from edged.job import AudioChunk, Job
 from edged.settings import Audio
 
 log = logging.getLogger("edged.audio")
 
 RETRY_S = 1.0  # how often a missing device is looked for, at most; a look takes up to 0.2 s
-LOOK_S = 0.1  # how often the player looks at a playing stream, at least; the stall timer counts on it
-IDLE_LOOK_S = 0.25  # the same when the stream is open and nothing plays
-FULL_S = 0.05  # pause while the ring is full: it holds 40 times that
-SOON_S = 0.01  # pause while the device warms up or a job is cut out: this is latency that is heard
 
 
 class Player:
@@ -43,16 +40,14 @@ class Player:
         self._wake = wake
         self._speaker = Loudspeaker(settings, sample_rate)
         self._changed = threading.Condition()  # its lock guards all that follows and every sink
-        self._writer: PlayerSink | None = None  # the claim; None only when nobody waits for it
-        self._waiting: deque[PlayerSink] = deque()
-        self._playing: list[PlayerSink] = []  # with audio in the ring, in its order
+        self._line = Line()
         self._poked = self._want_open = self._want_probe = False
         self._stop_at: float | None = None
         self._idle_since = 0.0
         self._thread = threading.Thread(target=self._run, name="edged-player", daemon=True)
 
     @property
-    def error(self) -> EdgedError | None:
+    def error(self) -> errors.EdgedError | None:
         """Why there is no loudspeaker, None when there is one or nobody has looked yet."""
         return self._speaker.error
 
@@ -79,12 +74,12 @@ class Player:
         """
         with self._changed:
             if self._stop_at is not None:
-                raise ShuttingDown("the loudspeaker is being closed")
+                raise errors.ShuttingDown("the loudspeaker is being closed")
             due = monotonic() >= self._speaker.checked_at + RETRY_S
             if self.error is not None:
                 if not (due and self._thread.is_alive()):
                     # A new one each time: an exception that is raised twice collects tracebacks.
-                    raise NoAudioDevice(self.error.message, self.error.hint)
+                    raise errors.NoAudioDevice(self.error.message, self.error.hint)
                 self._want_probe = True
             self._want_open = True
             self._poke()
@@ -98,22 +93,19 @@ class Player:
         if self._thread.is_alive():
             # The tail after the last word and the closing of the device come on top.
             self._thread.join(drain_s + self._speaker.tail_s + 2.0 * CLOSE_WAIT_S)
-        self._fail(self._sinks(), ShuttingDown, "the daemon stopped while the job was played")
+        self._fail(self._everybody(), errors.ShuttingDown, "the daemon stopped while the job was played")
 
     # -- called by sinks ------------------------------------------------------------------------
 
     def may_write(self, sink: PlayerSink) -> bool:
-        return self._writer in (None, sink) and sink.queued_s < self._settings.buffer_s
+        return self._line.writer in (None, sink) and sink.queued_s < self._settings.buffer_s
 
     def put(self, sink: PlayerSink, chunk: AudioChunk) -> None:
         with self._changed:
             if sink.dropped or sink.job.ended:
                 return
             sink.queue(chunk)
-            if self._writer is None:
-                self._writer = sink
-            elif sink is not self._writer and sink not in self._waiting:
-                self._waiting.append(sink)
+            self._line.join(sink)
             self._poke()
 
     def drop(self, sink: PlayerSink) -> None:
@@ -122,22 +114,10 @@ class Player:
             if sink.dropped:
                 return
             sink.clear()
-            ring = self._speaker.ring
-            if sink in self._playing and sink.start is not None:
-                self._playing.remove(sink)
-                if sink.end is None:
-                    ring.promised = False
-                ring.cut(sink.start, ring.written if sink.end is None else sink.end)
+            if self._line.leave(sink, self._speaker.ring):
                 self._idle_since = monotonic()
-            if sink in self._waiting:
-                self._waiting.remove(sink)
-            self._release(sink)
             self._poke()
         self._wake()
-
-    def _release(self, sink: PlayerSink) -> None:
-        if self._writer is sink:
-            self._writer = self._waiting.popleft() if self._waiting else None
 
     def _poke(self) -> None:
         self._poked = True
@@ -150,7 +130,7 @@ class Player:
         while not self._may_stop(monotonic()):
             with self._changed:
                 if not self._poked:
-                    self._changed.wait(self._pause_s(monotonic()))
+                    self._changed.wait(pause_s(self._speaker, self._line, self._stop_at is not None))
                 self._poked = False
             try:
                 self._serve_device()
@@ -159,32 +139,15 @@ class Player:
             except Exception as exc:  # a fault here must not leave the box silent until a restart
                 log.exception("the player failed")
                 self._speaker.close(lost=True)
-                self._fail(self._sinks(), InternalError, f"the player failed: {type(exc).__name__}")
+                text = f"the player failed: {type(exc).__name__}"
+                self._fail(self._everybody(), errors.InternalError, text)
         self._speaker.close()
-
-    def _pause_s(self, now: float) -> float | None:
-        """How long nothing will have to be done, None until the next poke."""
-        output, writer = self._speaker.output, self._writer
-        if output is None:
-            return None
-        if self._stop_at is not None:
-            return SOON_S
-        wait = LOOK_S if self._playing or writer else IDLE_LOOK_S
-        if writer is not None and writer.has_audio:
-            soon = self._speaker.cold or self._speaker.ring.cutting
-            wait = SOON_S if soon else FULL_S
-        head = self._playing[0] if self._playing else None
-        if head is not None and head.left_at:
-            wait = min(wait, head.left_at + output.latency_s - now)
-        elif head is not None and head.end is not None:
-            wait = min(wait, (head.end - self._speaker.ring.read) / output.speaker.rate)
-        return max(wait, 0.005)
 
     def _may_stop(self, now: float) -> bool:
         with self._changed:
             if self._stop_at is None:
                 return False
-            if self._playing or self._writer:
+            if self._line.busy:
                 return now >= self._stop_at
             return self._speaker.output is None or now - self._idle_since > self._speaker.tail_s
 
@@ -192,7 +155,7 @@ class Player:
         """Looks for the device or opens it, when somebody wants it."""
         with self._changed:
             probe, want_open, self._want_open = self._want_probe, self._want_open, False
-            writer = self._writer
+            writer = self._line.writer
             if want_open:
                 self._idle_since = monotonic()
         if probe:
@@ -202,26 +165,26 @@ class Player:
                 self._want_probe = False
                 self._changed.notify_all()
         if self._speaker.output is None and (want_open or writer is not None) and not self._speaker.open():
-            error = self._speaker.error or NoAudioDevice("the audio device cannot be opened")
-            self._fail(self._sinks(), NoAudioDevice, error.message, error.hint)
+            error = self._speaker.error or errors.NoAudioDevice("the audio device cannot be opened")
+            self._fail(self._everybody(), errors.NoAudioDevice, error.message, error.hint)
 
     def _feed(self) -> None:
         """Moves the writing job's audio until the ring is full or there is no more."""
         moved = True
         while moved:
             with self._changed:
-                sink, output = self._writer, self._speaker.output
-                if sink is None or output is None or self._speaker.cold:
+                late = self._line.late(monotonic(), self._speaker.ahead_s, self._speaker.latency_s)
+                sink, output = self._line.writer, self._speaker.output
+                if not late and (sink is None or output is None or self._speaker.cold):
                     return
-                was_ready = self.may_write(sink)
-                if not sink.job.ended:
-                    moved = sink.pump(self._speaker.ring, output.speaker.rate)
-                    if sink.start is not None and sink not in self._playing:
-                        self._playing.append(sink)
-                    if sink.end is not None:
-                        self._release(sink)
-                changed = sink.end is not None or (self.may_write(sink) and not was_ready)
-            if sink.job.ended:
+                changed = False
+                if not late and sink and output and not sink.job.ended:
+                    was_ready = self.may_write(sink)
+                    moved = self._line.pump(self._speaker.ring, output.speaker.rate)
+                    changed = sink.end is not None or (self.may_write(sink) and not was_ready)
+            for missed, text in late:
+                self._fail([missed], errors.DeadlineMissed, text)
+            if sink and sink.job.ended:
                 self.drop(sink)  # it may have ended before it knew its sink
             elif changed:
                 self._wake()
@@ -232,22 +195,12 @@ class Player:
         if output is None:
             return
         if output.stalled(now):
-            log.warning("the loudspeaker %r takes no more audio", self.device)
-            self._speaker.close(lost=True)
-            with self._changed:
-                sinks = [*self._playing, *([self._writer] if self._writer else [])]
-            self._fail(sinks, AudioDeviceLost, f"the audio device {self.device!r} stopped")
+            self._recover(now)
             return
-        heard: list[PlayerSink] = []
+        self._speaker.tell_underruns(now)
         with self._changed:
-            for sink in self._playing:
-                if sink.end is None or self._speaker.ring.read < sink.end:
-                    break
-                sink.left_at = sink.left_at or now
-                if now >= sink.left_at + output.latency_s:
-                    heard.append(sink)
-            self._playing = self._playing[len(heard) :]
-            if self._playing or self._writer or heard:
+            heard = self._line.heard(self._speaker.ring.read, output.frames, output.latency_frames)
+            if self._line.busy or heard:
                 self._idle_since = now
             idle = now - self._idle_since > max(self._settings.keep_open_s, self._speaker.tail_s)
         for sink in heard:
@@ -255,14 +208,32 @@ class Player:
         if idle:
             self._speaker.close()
 
+    def _recover(self, now: float) -> None:
+        """The device takes no more audio: it ran dry, and a new stream goes on, or it is gone."""
+        with self._changed:
+            busy = self._line.busy
+        if busy:
+            unplayed = self._speaker.stop_stalled()
+            with self._changed:
+                self._speaker.ring.rewind(unplayed)
+                self._line.rewound()
+            if self._speaker.reopen(now):
+                self._speaker.tell_underruns(now)
+                return
+        log.warning("the loudspeaker %r takes no more audio", self.device)
+        self._speaker.close(lost=True)
+        with self._changed:
+            sinks = self._line.current
+        self._fail(sinks, errors.AudioDeviceLost, f"the audio device {self.device!r} stopped")
+
     # -- endings --------------------------------------------------------------------------------
 
-    def _sinks(self) -> list[PlayerSink]:
+    def _everybody(self) -> list[PlayerSink]:
         with self._changed:
-            return [*self._playing, *([self._writer] if self._writer else []), *self._waiting]
+            return self._line.everybody
 
     def _fail(
-        self, sinks: list[PlayerSink], error: type[EdgedError], message: str, hint: str | None = None
+        self, sinks: list[PlayerSink], error: type[errors.EdgedError], message: str, hint: str | None = None
     ) -> None:
         for sink in sinks:
             sink.job.fail(error(message, hint))

@@ -4,7 +4,7 @@ Positions are absolute: they count frames since the ring was made and never go b
 the range [start, end) for ever and no index needs a lap number. Each position has exactly one thread
 that stores it, and storing a Python int (or tuple) is atomic; that is all the synchronisation there is.
 The reader never locks, logs or makes an array: it copies, multiplies in place and stores ints.
-Neighbours: `segment` writes, `device` reads, `player` cuts.
+Neighbours: `segment` writes, `output` reads, `line` cuts, `player` rewinds.
 """
 
 from __future__ import annotations
@@ -19,13 +19,15 @@ FADE_FRAMES = 240  # 5 ms at 48 kHz: long enough not to click, too short to be h
 class Ring:
     """`frames` x `channels` of float32, allocated and touched once.
 
+    The last `keep` frames that were read are not overwritten, so that they can be played again (`rewind`).
     Mono audio goes to the first two channels (or the only one); what a device has beyond those stays
     silent, since a centre or low-frequency loudspeaker is no place for a second copy.
     """
 
-    def __init__(self, frames: int, channels: int) -> None:
+    def __init__(self, frames: int, channels: int, keep: int = 0) -> None:
         self.frames = frames
         self.channels = channels
+        self.keep = keep
         self.promised = False  # set by the writer: more audio of the open segment is to come
         self.underruns = 0  # times the reader ran dry although audio was promised
         self.starved_frames = 0  # frames of silence it had to play then
@@ -35,6 +37,7 @@ class Ring:
         self._written = 0  # stored by the writer only
         self._read = 0  # stored by the reader only
         self._cuts: tuple[tuple[int, int], ...] = ()  # stored by the writer's side only
+        self._floor = 0  # no rewinding to before here; stored by the writer's side only
         self._starving = False
 
     @property
@@ -48,7 +51,14 @@ class Ring:
 
     @property
     def room(self) -> int:
-        return self.frames - (self._written - self._read)
+        return max(0, self.frames - self.keep - (self._written - self._read))
+
+    @property
+    def backlog(self) -> int:
+        """Frames that will be played before one that is written now."""
+        read, written = self._read, self._written
+        cut = sum(max(0, min(end, written) - max(start, read)) for start, end in self._cuts)
+        return max(0, written - read - cut)
 
     @property
     def cutting(self) -> bool:
@@ -77,6 +87,7 @@ class Ring:
         exclude each other and the writer.
         """
         end = min(end, self._written)
+        self._floor = max(self._floor, end)
         if end > max(start, self._read):
             read = self._read
             self._cuts = (*(cut for cut in self._cuts if cut[1] > read), (start, end))
@@ -88,8 +99,16 @@ class Ring:
     def reset(self) -> None:
         """Forgets what was not read. Only while there is no reader."""
         self._cuts = ()
-        self._read = self._written
+        self._read = self._floor = self._written
         self.promised = self._starving = False
+
+    def rewind(self, frames: int) -> None:
+        """The last `frames` that were read will be read again, but nothing that was cut out.
+
+        Only while there is no reader; it must exclude the writer and `cut`, too.
+        """
+        oldest = max(self._read - frames, self._written - self.frames, self._floor)
+        self._read = min(self._read, oldest)
 
     # -- the reader's side: the PortAudio callback ----------------------------------------------
 

@@ -30,14 +30,14 @@ class Owner(Protocol):
 
 
 class PlayerSink:
-    """start, end: the job's range in the ring, None while not known. left_at: when its last sample was
-    seen to have left the ring, 0.0 before."""
+    """start, end: the job's range in the ring, None while not known. left_at: how many
+    frames the device had asked for when the last sample was seen to have left the ring, 0 before."""
 
     def __init__(self, owner: Owner, job: Job, sample_rate: int, gain: float) -> None:
         self.job = job
         self.start: int | None = None
         self.end: int | None = None
-        self.left_at = 0.0
+        self.left_at = 0
         self.dropped = False
         self._owner = owner
         self._rate = sample_rate

@@ -48,8 +48,8 @@ def _facts(reply: StatusReply) -> list[tuple[str, str]]:
         ("sound error", reply.audio_error),
         ("endpoint", reply.endpoint),
         ("events", reply.events),
-        ("tcp", getattr(reply, "tcp", "")),  # a daemon of the first version does not tell
-        ("tcp events", getattr(reply, "tcp_events", "")),
+        ("tcp", reply.tcp),
+        ("tcp events", reply.tcp_events),
         ("jobs", str(len(reply.jobs) or "none")),
     ]
     return [(name, value) for name, value in found if value]

@@ -7,6 +7,7 @@ Reading numbers, units and abbreviations is the frontends' work.
 
 from __future__ import annotations
 
+import re
 import unicodedata
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,6 +21,10 @@ _SCRIPTS: dict[str, tuple[str, ...]] = {
 }
 _LINE_BREAKS = frozenset("\n\x0b\x0c\x85\u2028\u2029")
 _SYMBOLS_WITH_SOUND = frozenset("+=<>~|±×÷≤≥≈≠−√∞°©®™℃℉№`^")
+# Greek letters that stand alone are signs, of units above all; a Greek word is another language.
+_GREEK = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9\u00b5\u2126](?![\u0370-\u03ff])")
+_UNITS = {"\u00b5": " micro ", "\u03bc": " micro ", "\u2126": " ohm ", "\u03a9": " ohm "}
+_MARKS = 8  # combining marks on one letter; no language has more
 _NAMED_AT_MOST = 5  # characters in the message of a refusal
 
 _KEEP, _SPACE, _DROP, _FOREIGN = range(4)
@@ -39,11 +44,17 @@ def check(text: str, languages: Sequence[str]) -> Checked:
     Raises `EmptyText`, `UnspeakableText` or `UnsupportedText`.
     """
     scripts = _scripts(languages)
-    text = unicodedata.normalize("NFC", text.replace("\r\n", "\n").replace("\r", "\n"))
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    length = len(text)
+    if not text.isascii():
+        text = _without_towers(text)
+    skipped = length - len(text)
+    text = unicodedata.normalize("NFC", text)
+    if scripts and "GREEK" not in scripts:
+        text = _GREEK.sub(_name_letter, text)
     seen: dict[str, tuple[int, str]] = {}  # a text has few different characters
     kept: list[str] = []
     foreign: list[str] = []
-    skipped = 0
     for character in text:
         verdict = seen.get(character)
         if verdict is None:
@@ -54,7 +65,7 @@ def check(text: str, languages: Sequence[str]) -> Checked:
         kept.append(replacement)
         skipped += action in (_SPACE, _DROP)
     if foreign:
-        named = " ".join(foreign[:_NAMED_AT_MOST])
+        named = " ".join(foreign[:_NAMED_AT_MOST]) + (" ..." if len(foreign) > _NAMED_AT_MOST else "")
         raise UnsupportedText(f"the voice speaks {', '.join(languages)}, not: {named}")
     if not any(map(str.isalnum, seen)):
         visible = any(c.isprintable() and not c.isspace() for c in seen)
@@ -62,6 +73,25 @@ def check(text: str, languages: Sequence[str]) -> Checked:
             raise UnspeakableText("the text has no letter and no digit")
         raise EmptyText("the text is empty")
     return Checked("".join(kept).strip(), skipped)
+
+
+def _without_towers(text: str) -> str:
+    """Cuts piles of combining marks: their canonical order takes time that grows with the square."""
+    kept = []
+    marks = 0
+    for character in text:
+        marks = marks + 1 if unicodedata.combining(character) else 0
+        if marks <= _MARKS:
+            kept.append(character)
+    return "".join(kept)
+
+
+def _name_letter(match: re.Match[str]) -> str:
+    """The word for a sign: ohm, micro, alpha."""
+    letter = match.group()
+    if letter in _UNITS:
+        return _UNITS[letter]
+    return f" {unicodedata.name(letter).rpartition(' ')[2].lower()} "
 
 
 def _scripts(languages: Sequence[str]) -> tuple[str, ...]:

@@ -58,12 +58,14 @@ def _locate(name: str, settings: Settings) -> Path:
         if name != BUILT_IN:
             raise
     _build(name)
-    return find(name, directories)
+    path = find(name, directories)
+    log.info("built the built-in voice bundle in %s", path)
+    return path
 
 
 def _build(name: str) -> None:
     """Builds the built-in bundle in a process of its own: the compiler stays out of the daemon."""
-    log.info("building the built-in voice bundle (once)")
+    log.info("building the built-in voice bundle, once; this takes some seconds")
     command = [sys.executable, "-m", "edged", "bundle", "build", name]
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if result.returncode:
