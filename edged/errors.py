@@ -16,7 +16,7 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |   |-- BadJson, BadFrames, FrameTooLarge, BadValue, UnknownField, UnknownOperation
     |   |-- UnknownVoice, UnknownJob, DuplicateId
     |   |-- EmptyText, UnspeakableText, UnsupportedText, TextTooLong
-    |   `-- UnsupportedFormat, EventsNeedDealer
+    |   `-- UnsupportedFormat, EventsNeedDealer, ResultTooLarge
     |-- ServiceError           the daemon cannot do it now
     |   `-- Busy, Starting, ShuttingDown, DeadlineMissed, ClientTooSlow, ClientGone, InternalError
     |-- AudioError             the loudspeaker cannot be used
@@ -242,6 +242,14 @@ class UnsupportedFormat(RequestError):
 class EventsNeedDealer(RequestError):
     code = "events_need_dealer"
     default_hint = "use a DEALER socket for reply=events, or ask for reply=final or ack"
+
+
+class ResultTooLarge(RequestError):
+    code = "result_too_large"
+    default_hint = (
+        "ask for a stream (reply=events), a compressed format (ogg_opus, mp3, flac) or a lower "
+        "sample_rate, send less text, or raise limits.reply_mb"
+    )
 
 
 # -- the service's state ------------------------------------------------------------------------

@@ -57,7 +57,8 @@ class Outgoing:
         return bool(self._backlogs)
 
     def send(self, frames: list[bytes], taken: Taken | None = None) -> None:
-        """Sends frames (identity first), now or later. taken: called when the socket took them."""
+        """Sends frames (identity first), now or later. taken: called once, when the socket took them or
+        they are dropped: from then on they are not in memory any more."""
         identity = frames[0]
         backlog = self._backlogs.get(identity)
         if backlog is None:
@@ -93,7 +94,10 @@ class Outgoing:
         backlog = self._backlogs.pop(identity, None)
         if backlog is not None:
             self._lost(len(backlog.messages))
-            backlog.messages.clear()
+            while backlog.messages:
+                _, taken = backlog.messages.popleft()
+                if taken is not None:
+                    taken()
 
     def _try(self, frames: list[bytes], taken: Taken | None) -> bool:
         """True when the message needs no further care: taken by the socket, or its peer is gone."""
@@ -104,7 +108,10 @@ class Outgoing:
         except zmq.ZMQError as exc:
             if exc.errno != zmq.EHOSTUNREACH:
                 raise
+            kept = frames[0] in self._backlogs  # then it is the first of those that are dropped
             self.drop(frames[0])
+            if taken is not None and not kept:
+                taken()
             self._gone(frames[0])
             return True
         if taken is not None:

@@ -120,11 +120,15 @@ def _has_socket(directory: Path) -> bool:
 
 
 def bundle_directories(setting: str = "") -> list[Path]:
-    """Where bundles are looked for, in this order; they need not exist. `setting`: voices.directory."""
+    """Where bundles are looked for, in this order; they need not exist. `setting`: voices.directory.
+
+    Directories named in $EDGED_BUNDLES take the place of the usual ones.
+    """
     found = []
     if setting:
         found.append(Path(os.path.expanduser(setting)))
-    found += [Path(name) for name in os.environ.get("EDGED_BUNDLES", "").split(":") if name]
+    if named := [Path(name) for name in os.environ.get("EDGED_BUNDLES", "").split(":") if name]:
+        return list(dict.fromkeys([*found, *named]))
     if state := _first_of("STATE_DIRECTORY"):
         found.append(state / "bundles")
     found.append(SYSTEM_STATE / "bundles")

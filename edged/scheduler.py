@@ -2,7 +2,7 @@
 
 Engine thread only (the worker calls it). It imports no engine and no tensor library. Order of service:
 higher priority first; within a priority the job that was served least, so that a short message is not
-stuck behind a long text; then the one that came first. A job whose sink has no room is passed over.
+stuck behind a long text; then the one that came first. A job whose sink has no room begins no utterance.
 """
 
 from __future__ import annotations
@@ -89,5 +89,9 @@ class Scheduler:
     def _ready(self) -> Iterable[Entry]:
         for entry in self.entries:
             sink = entry.job.sink
-            if not entry.job.ended and entry.has_work and sink is not None and sink.ready():
+            if entry.job.ended or not entry.has_work or sink is None:
+                continue
+            # One that was begun is finished: with its stream open it holds a slot, and the job that has
+            # to go on before this one gets room may be waiting for that.
+            if entry.stream is not None or sink.ready():
                 yield entry

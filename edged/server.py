@@ -258,7 +258,9 @@ class Server:
         if ticket.reply == "events":
             self._send(ticket.peer, event)
         elif ticket.reply == "final":
-            self._send(ticket.peer, event, ticket.audio if isinstance(event, protocol.Done) else None)
+            audio = ticket.audio if isinstance(event, protocol.Done) else None
+            sent = getattr(job.sink, "sent", None)
+            self._send(ticket.peer, event, audio, taken=None if sent is None else lambda: sent(0))
 
     def _publish(self, event: protocol.Event) -> None:
         """Lifecycle events go to every subscriber; one that reads too slowly misses some, as PUB does."""
@@ -274,7 +276,7 @@ class Server:
         payload: bytes | None = None,
         taken: Callable[[], None] | None = None,
     ) -> None:
-        """taken: called when the socket has taken the message."""
+        """taken: called when the socket has taken the message, or it is dropped."""
         frames = [peer.identity, protocol.encode(event)]
         if peer.delimited:
             frames.insert(1, b"")

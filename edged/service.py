@@ -133,7 +133,10 @@ class Service:
         arena.seal()
         for voice in voices.values():
             running.callback(voice.close)
-        replies = Replies(self._emit, lambda: self._wake_worker(), settings.limits.reply_buffer_s)
+        limits = settings.limits
+        replies = Replies(
+            self._emit, lambda: self._wake_worker(), limits.reply_buffer_s, limits.reply_mb << 20
+        )
         running.callback(replies.close)
         worker = self._worker = Worker(voices, settings.stream.chunk_ms / 1e3, self._on_crash)
         self._wake_worker = worker.wake

@@ -46,6 +46,7 @@ class Limits(Group, kw_only=True, frozen=True):
     jobs: Annotated[int, Meta(ge=1, le=10_000)] = 64
     jobs_per_client: Annotated[int, Meta(ge=1, le=10_000)] = 32
     reply_buffer_s: Annotated[float, Meta(ge=1.0, le=600.0)] = 30.0
+    reply_mb: Annotated[int, Meta(ge=1, le=4_096)] = 64
     client_stall_s: Seconds = 30.0
 
 

@@ -185,6 +185,25 @@ def test_a_long_stream_does_not_pile_up(format: str) -> None:
     assert held < 30_000
 
 
+@pytest.mark.parametrize("format", FORMATS)
+def test_a_whole_file_is_held_once(format: str) -> None:
+    encoder = Encoder(format, RATE, whole=True)
+    second = noise(1.0, RATE)
+    tracemalloc.start()
+    for _ in range(60):
+        encoder.feed(second)
+    before = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    kept = encoder.kept
+    data = encoder.finish()
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert encoder.kept == 0
+    assert 100_000 < kept <= len(data) <= kept + 30_000
+    assert before < 1.3 * kept + 50_000
+    assert peak < before + 100_000
+
+
 def test_the_rate_that_will_be_used() -> None:
     assert check_format("wav", 24_000, 0) == 24_000
     assert check_format("wav", 24_000, 192_000) == 192_000

@@ -200,15 +200,17 @@ def test_bundle_directories_in_order(place: Path, monkeypatch: pytest.MonkeyPatc
     assert paths.bundle_directories() == [system, home / ".local/share/edged/bundles"]
     monkeypatch.setenv("XDG_DATA_HOME", "/data")
     monkeypatch.setenv("STATE_DIRECTORY", "/state/one:/state/two")
-    monkeypatch.setenv("EDGED_BUNDLES", "/b1::/b2")
     assert paths.bundle_directories("~/mine") == [
         home / "mine",
-        Path("/b1"),
-        Path("/b2"),
         Path("/state/one/bundles"),
         system,
         Path("/data/edged/bundles"),
     ]
+    monkeypatch.setenv("EDGED_BUNDLES", "/b1::/b2")
+    assert paths.bundle_directories("~/mine") == [home / "mine", Path("/b1"), Path("/b2")]
+    monkeypatch.delenv("EDGED_BUNDLES")
+    monkeypatch.setattr(sys, "prefix", "/venv")
+    assert Path("/venv/share/edged/bundles") in paths.bundle_directories()
 
 
 def test_no_directory_is_named_twice(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -87,6 +87,19 @@ def test_a_job_without_room_is_passed_over(rooms: list[bool]) -> None:
     assert all(e.job.sink is not None and e.job.sink.ready() for e in chosen)
 
 
+def test_an_utterance_that_was_begun_is_finished_also_without_room() -> None:
+    """Else it keeps its slot from the very job it waits for."""
+    scheduler = Scheduler({"a": 1})
+    scheduler.add(job(sentences=2))
+    scheduler.add(job())
+    begun, other = scheduler.entries
+    begun.stream = object()
+    begun.job.sink.open = False  # type: ignore[union-attr]
+    assert scheduler.choose() == [begun]
+    begun.stream = None
+    assert scheduler.choose() == [other]
+
+
 @given(st.integers(1, 4), st.integers(0, 10), st.integers(0, 4))
 def test_open_streams_never_exceed_the_slots(slots: int, waiting: int, open_streams: int) -> None:
     scheduler = Scheduler({"a": slots})

@@ -402,6 +402,55 @@ def test_a_client_that_stops_reading_fails_without_holding_up_others(tone_bundle
         slow.close()
 
 
+def test_a_stream_nobody_reads_any_more_is_finished_when_its_client_wanted_that(tone_bundle: Path) -> None:
+    with running(tone_bundle, limits={"reply_buffer_s": 1.0}) as daemon, daemon.subscriber() as published:
+        time.sleep(0.2)  # a subscription takes a moment to arrive
+        gone = daemon.socket()
+        send(
+            gone,
+            op="synthesize",
+            text=LONG,
+            id="kept",
+            on_disconnect="finish",
+            reply="events",
+            stream=True,
+            format="pcm_f32le",
+            sample_rate=192_000,
+        )
+        receive(gone)
+        gone.close()
+        topic = b""
+        while topic.decode() not in ENDINGS:
+            assert published.poll(30_000), "the job does not end"
+            topic, _ = published.recv_multipart()
+        assert topic == b"done"
+
+
+def test_the_memory_for_whole_results_is_bounded_and_comes_back(tone_bundle: Path) -> None:
+    with running(tone_bundle, limits={"reply_mb": 1}) as daemon:
+        large = {"format": "pcm_f32le", "sample_rate": 192_000}
+        reply = synthesize(daemon, text=LONG, **large)
+        assert (reply["event"], reply["code"], reply["retryable"]) == ("failed", "result_too_large", False)
+        assert "stream" in reply["hint"]
+        # Together several times what is allowed: they are made after each other, and all arrive.
+        with daemon.socket() as dealer:
+            count = 16
+            for i in range(count):
+                whole = {"reply": ("final", "events")[i % 2], "format": "wav", "sample_rate": 48_000}
+                send(dealer, op="synthesize", text=f"{SENTENCE} {SENTENCE}", id=f"{i}", **whole)
+            ends: dict[str, str] = {}
+            received = 0
+            while len(ends) < count:
+                event = receive(dealer, 60.0)
+                received += len(event.get("audio_bytes", b""))
+                if event["event"] in ENDINGS:
+                    ends[event["id"]] = event["event"]
+        assert set(ends.values()) == {"done"}
+        assert received > 2 << 20
+        for _ in range(4):
+            assert synthesize(daemon, text=SENTENCE, format="wav", sample_rate=48_000)["event"] == "done"
+
+
 def test_no_spoken_text_is_logged_above_debug(daemon: Daemon) -> None:
     synthesize(daemon, text="Xylophone quetzal.")
     daemon.request({"op": "synthesize", "text": "Xylophone quetzal.", "voice": "nobody"})

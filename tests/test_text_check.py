@@ -56,8 +56,16 @@ def test_a_foreign_script_is_refused_and_at_most_five_characters_named():
     with pytest.raises(UnsupportedText) as caught:
         check("Say Привет дорогой друг now", ENGLISH)
     named = caught.value.message.rpartition(": ")[2].split()
-    assert named == ["П", "р", "и", "в", "е"]
+    assert named == ["П", "р", "и", "в", "е", "..."]
     assert "Say" not in caught.value.message
+
+
+@pytest.mark.parametrize(
+    ("text", "spoken"),
+    [("5 µm", "5  micro m"), ("10 kΩ", "10 k ohm"), ("about π", "about  pi"), ("Δ5", "delta 5")],
+)
+def test_single_greek_letters_are_signs(text, spoken):
+    assert check(text, ENGLISH).text == spoken
 
 
 @pytest.mark.parametrize("text", ["你好", "مرحبا", "こんにちは", "γειά", "שלום", "नमस्ते", "안녕"])

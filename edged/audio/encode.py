@@ -1,7 +1,7 @@
 """Audio formats for clients: samples in, file bytes out, piece by piece or whole.
 
 No thread of its own: `reply` runs it on `edged-reply`, the server calls `check_format` on admission.
-WAV and raw PCM are written here; FLAC, Ogg Opus and MP3 by libsndfile through `soundfile`, into a `_Tap`
+WAV and raw PCM are written here; FLAC, Ogg Opus and MP3 by libsndfile through `soundfile`, into a `Tap`
 that is emptied after every feed, so a stream holds no more than the encoder's own look-ahead.
 """
 
@@ -15,8 +15,11 @@ import soundfile
 from numpy.typing import NDArray
 
 from edged.audio.resample import Resampler
+from edged.audio.tap import Tap
 from edged.errors import UnsupportedFormat, did_you_mean
 from edged.job import Samples
+
+Data = bytes | bytearray
 
 _ANY_RATE = (8_000, 192_000)
 _OPUS_RATES = (8_000, 12_000, 16_000, 24_000, 48_000)
@@ -77,19 +80,25 @@ class Encoder:
         else:
             self._writer = _Raw(format, self.rate, whole)
 
-    def feed(self, samples: Samples) -> bytes:
+    def feed(self, samples: Samples) -> Data:
         return self._feed(samples, last=False)
 
-    def finish(self) -> bytes:
-        """The rest of the file. The encoder cannot be used after it."""
+    @property
+    def kept(self) -> int:
+        """Bytes that wait for `finish`; 0 without `whole`."""
+        return self._writer.kept if self.whole else 0
+
+    def finish(self) -> Data:
+        """The rest of the file. The encoder cannot be used after it, and holds nothing any more."""
         rest = self._feed(np.zeros(0, dtype=np.float32), last=True)
-        return rest + self._writer.finish()
+        end = self._writer.finish()
+        return rest + end if rest else end  # a whole file is handed out, not copied
 
     def close(self) -> None:
         """Frees an encoder that will not be finished."""
         self._writer.close()
 
-    def _feed(self, samples: Samples, last: bool) -> bytes:
+    def _feed(self, samples: Samples, last: bool) -> Data:
         clean = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0)
         # Clipped after resampling: a filter overshoots at the edges of what was clipped before it.
         ready = np.clip(self._resampler.feed(clean, last), -1.0, 1.0)
@@ -117,29 +126,39 @@ class _Raw:
         self._float = format == "pcm_f32le"
         self._wav = format == "wav"
         self._rate = rate
-        self._kept = bytearray() if whole else None
+        # The header of a whole file comes when its length is known, into the place left for it.
+        self._file = bytearray(len(_wav_header(rate, 0)) if self._wav else 0) if whole else None
         self._started = False
 
-    def feed(self, samples: Samples) -> bytes:
-        data = samples.astype("<f4").tobytes() if self._float else _int16(samples).tobytes()
-        if self._kept is not None:
-            self._kept += data
-            return b""
-        return self._header(None) + data
+    @property
+    def kept(self) -> int:
+        return 0 if self._file is None else len(self._file)
 
-    def finish(self) -> bytes:
-        if self._kept is None:
-            return self._header(None)  # empty unless there was no audio at all
-        return self._header(len(self._kept)) + bytes(self._kept)
+    def feed(self, samples: Samples) -> Data:
+        data = samples.astype("<f4").tobytes() if self._float else _int16(samples).tobytes()
+        if self._file is None:
+            return self._header() + data
+        self._file += data
+        return b""
+
+    def finish(self) -> Data:
+        if self._file is None:
+            return self._header()  # empty unless there was no audio at all
+        file, self._file = self._file, None
+        if self._wav:
+            size = len(_wav_header(self._rate, 0))
+            file[:size] = _wav_header(self._rate, len(file) - size)
+        return file
 
     def close(self) -> None:
-        self._kept = None
+        self._file = None
 
-    def _header(self, data_bytes: int | None) -> bytes:
+    def _header(self) -> bytes:
+        """What a stream begins with."""
         if self._started or not self._wav:
             return b""
         self._started = True
-        return _wav_header(self._rate, data_bytes)
+        return _wav_header(self._rate, None)
 
 
 class _Compressed:
@@ -149,7 +168,7 @@ class _Compressed:
         self._whole = whole
         self._empty = True
         self._silence: Samples = np.zeros(rate // 50, dtype=np.float32)
-        self._tap = _Tap()
+        self._tap = Tap()
         self._ints = format == "flac"
         self._placeholder = format == "mp3" and not whole
         options: dict[str, Any] = {
@@ -161,21 +180,27 @@ class _Compressed:
         if format == "ogg_opus":
             _set_ogg_page(self._file)
 
-    def feed(self, samples: Samples) -> bytes:
+    def feed(self, samples: Samples) -> Data:
         self._empty = False
         self._file.write(_int16(samples) if self._ints else samples)
         return b"" if self._whole else self._drain()
 
-    def finish(self) -> bytes:
+    @property
+    def kept(self) -> int:
+        return len(self._tap.data)
+
+    def finish(self) -> Data:
         # Without any audio libsndfile writes no file at all, or one that it refuses to read: 20 ms.
         first = self.feed(self._silence) if self._empty else b""
         self._file.close()
-        return first + self._drain(last=True)
+        rest = self._drain(last=True)
+        return first + rest if first else rest
 
     def close(self) -> None:
         self._file.close()
+        self._tap.take()
 
-    def _drain(self, last: bool = False) -> bytes:
+    def _drain(self, last: bool = False) -> Data:
         if not self._placeholder:
             return self._tap.take()
         # LAME leaves a frame of zeros for a table of contents that only a seekable file can get in the
@@ -205,43 +230,3 @@ def _set_ogg_page(file: soundfile.SoundFile) -> None:
         soundfile._snd.sf_command(file._file, _SET_OGG_PAGE_LATENCY_MS, value, 8)
     except (AttributeError, TypeError):  # a version with other internals: slower, not wrong
         return
-
-
-class _Tap:
-    """A file object that can be emptied while it is written: what was taken cannot be changed any more.
-
-    libsndfile goes back at the end to fill in the sizes; when that place was taken already, the bytes
-    are dropped, which leaves the header of a stream.
-    """
-
-    def __init__(self) -> None:
-        self.data = bytearray()
-        self._base = 0  # file position of data[0]
-        self._at = 0
-
-    def write(self, data: Any) -> int:
-        new = bytes(data)
-        lost = max(0, self._base - self._at)
-        start = max(0, self._at - self._base)
-        self.data[start : start + len(new[lost:])] = new[lost:]
-        self._at += len(new)
-        return len(new)
-
-    def seek(self, offset: int, whence: int = 0) -> int:
-        self._at = offset + (0, self._at, self._base + len(self.data))[whence]
-        return self._at
-
-    def tell(self) -> int:
-        return self._at
-
-    def read(self, size: int = -1) -> bytes:
-        return b""
-
-    def flush(self) -> None:
-        """Nothing is held back."""
-
-    def take(self) -> bytes:
-        taken = bytes(self.data)
-        self._base += len(taken)
-        self.data.clear()
-        return taken

@@ -1,9 +1,11 @@
 """Audio on its way back to a client: encodes `synthesize` jobs off the engine thread.
 
 Thread `edged-reply`, one for all jobs. The engine thread puts chunks into a `ReplySink`, this thread
-encodes them and hands `Audio` events to `emit` (the server's outbox), and ends the job after its last.
-The queue is bounded by readiness: a job with more than `buffer_s` seconds undelivered gets no further
-utterance, so it holds at most that plus the one in the making. Neighbours: `encode`, the worker, the server.
+encodes them, one piece of one job at a time, and hands `Audio` events to `emit` (the server's outbox);
+it ends the job after its last. Nothing here blocks the engine: a job that is ahead of its encoding
+(`AHEAD_S`), of its client (`buffer_s`) or of the memory for replies (`account`) is not `ready`, gets no
+further utterance, and so holds at most that plus the one in the making. Neighbours: `outlet` (the sinks),
+`encode`, the worker, the server.
 """
 
 from __future__ import annotations
@@ -13,143 +15,199 @@ import threading
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
+from typing import cast
 
 import numpy as np
 
-from edged.audio.encode import Encoder
-from edged.errors import InternalError
+from edged.audio.account import Account
+from edged.audio.encode import Data, Encoder
+from edged.audio.outlet import ReplySink
+from edged.errors import InternalError, ResultTooLarge
 from edged.job import AudioChunk, Job
 from edged.protocol import Audio, Event
 
 log = logging.getLogger("edged.audio")
 
+AHEAD_S = 2.0  # audio of a job that waits to be encoded; more would only be memory
+_FLOAT = 4  # bytes of a sample as the voice makes it
+
 Emit = Callable[[Job, Event, "bytes | None"], None]
 
 
-class ReplySink:
-    """One job's audio. `write` and `ready`: engine thread; `sent`: server; `abort`: any thread."""
-
-    def __init__(self, replies: Replies, job: Job, encoder: Encoder, source_rate: int) -> None:
-        self.job = job
-        self.encoder = encoder
-        self.sample_rate = encoder.rate
-        self.seq = 0
-        self.announced = 0  # samples (at the encoder's rate) that events have told the client of
-        self.aborted = False
-        self.pending_s = 0.0  # written and not delivered; guarded by the lock of `Replies`
-        self._replies = replies
-        self._source_rate = source_rate
-
-    def ready(self) -> bool:
-        return self.pending_s <= self._replies.buffer_s
-
-    def write(self, chunk: AudioChunk) -> None:
-        self._replies.put(self, chunk, len(chunk.samples) / self._source_rate)
-
-    def sent(self, samples: int) -> None:
-        """The socket took a piece of `samples` samples (the event's own number)."""
-        if not self.encoder.whole:
-            self._replies.deliver(self, samples / self.sample_rate)
-
-    def abort(self) -> None:
-        self._replies.drop(self)
-
-
 class Replies:
-    """The encoder thread and its queue."""
+    """The encoder thread and the queues of its sinks. reply_bytes: kept for clients, over all jobs."""
 
-    def __init__(self, emit: Emit, wake: Callable[[], None], buffer_s: float) -> None:
+    def __init__(
+        self, emit: Emit, wake: Callable[[], None], buffer_s: float, reply_bytes: int = 64 << 20
+    ) -> None:
         self.buffer_s = buffer_s
         self._emit = emit
         self._wake = wake
-        self._changed = threading.Condition()
-        self._queue: deque[tuple[ReplySink, AudioChunk | None, float]] = deque()  # None: free the encoder
+        self._lock = threading.Lock()  # guards all that follows, and never for longer than it takes to count
+        self._changed = threading.Condition(self._lock)
+        self._account = Account(reply_bytes)
+        self._busy: dict[ReplySink, None] = {}  # sinks with something to encode
+        self._dropped: deque[ReplySink] = deque()  # sinks whose encoder is to be freed
+        self._refused = False  # since the last `wake`, a sink was not ready
         self._stopping = False
+        self._arrivals = 0  # server thread only
         self._thread = threading.Thread(target=self._run, name="edged-reply", daemon=True)
         self._thread.start()
 
     def sink(self, job: Job, format: str, source_rate: int, target_rate: int, stream: bool) -> ReplySink:
         """The sink of a job. Raises `UnsupportedFormat`; target_rate 0 is the voice's own."""
-        return ReplySink(self, job, Encoder(format, source_rate, target_rate, whole=not stream), source_rate)
+        self._arrivals += 1
+        encoder = Encoder(format, source_rate, target_rate, whole=not stream)
+        return ReplySink(self, job, encoder, source_rate, self._arrivals)
 
     def close(self, timeout_s: float = 5.0) -> None:
         """Stops the thread; what is still queued is not delivered."""
-        with self._changed:
+        with self._lock:
             self._stopping = True
             self._changed.notify()
         self._thread.join(timeout_s)
 
     # -- called by sinks ------------------------------------------------------------------------
 
-    def put(self, sink: ReplySink, chunk: AudioChunk, seconds: float) -> None:
-        with self._changed:
+    def ready(self, sink: ReplySink) -> bool:
+        with self._lock:
+            ready = self._may_write(sink)
+            self._refused |= not ready
+            return ready
+
+    def put(self, sink: ReplySink, chunk: AudioChunk) -> None:
+        with self._lock:
             if not sink.aborted:
-                sink.pending_s += seconds
-                self._queue.append((sink, chunk, seconds))
+                sink.raw += len(chunk.samples)
+                sink.queue.append(chunk)
+                self._busy[sink] = None
                 self._changed.notify()
 
-    def deliver(self, sink: ReplySink, seconds: float) -> None:
-        with self._changed:
-            if sink.aborted:
+    def deliver(self, sink: ReplySink, samples: int) -> None:
+        with self._lock:
+            if sink.aborted or not sink.emitted:
                 return
-            was_ready = sink.ready()
-            sink.pending_s -= seconds
-            now_ready = sink.ready()
-        if now_ready and not was_ready:
+            if not sink.encoder.whole:
+                sink.unsent -= samples
+            wake = self._release(sink, sink.emitted.popleft())
+        if wake:
             self._wake()
 
     def drop(self, sink: ReplySink) -> None:
-        with self._changed:
+        with self._lock:
             if sink.aborted:
                 return
             sink.aborted = True
-            sink.pending_s = 0.0
-            self._queue = deque(entry for entry in self._queue if entry[0] is not sink)
-            self._queue.append((sink, None, 0.0))
+            sink.raw = sink.unsent = 0
+            sink.queue.clear()
+            sink.emitted.clear()
+            self._busy.pop(sink, None)
+            self._dropped.append(sink)
             self._changed.notify()
         self._wake()
+
+    # -- under the lock -------------------------------------------------------------------------
+
+    def _may_write(self, sink: ReplySink) -> bool:
+        if sink.raw > AHEAD_S * sink.source_rate or not self._account.room(sink.holding):
+            return False
+        if sink.encoder.whole:
+            return True
+        # In bytes as well: what the client asked for can be eight times as large as what the voice makes.
+        most = self.buffer_s * sink.source_rate * _FLOAT
+        return sink.pending_s <= self.buffer_s and sink.holding.nbytes <= most
+
+    def _release(self, sink: ReplySink, nbytes: int) -> bool:
+        """Gives bytes back to the account; True when the worker is to be woken."""
+        self._account.release(sink.holding, nbytes)
+        self._changed.notify()
+        wake, self._refused = self._refused, False
+        return wake
+
+    def _pick(self) -> ReplySink | None:
+        """Whose next piece is encoded: the scheduler's order, among those that may add to the account."""
+        return min(
+            (sink for sink in self._busy if self._account.room(sink.holding)),
+            key=lambda sink: (sink.job.priority, sink.encoded, sink.arrival),
+            default=None,
+        )
 
     # -- the thread -----------------------------------------------------------------------------
 
     def _run(self) -> None:
-        while True:
-            with self._changed:
-                while not (self._queue or self._stopping):
-                    self._changed.wait()
-                if self._stopping:
-                    return
-                sink, chunk, seconds = self._queue.popleft()
+        while (work := self._next()) is not None:
+            sink, chunk = work
             try:
                 if chunk is None:
-                    sink.encoder.close()
+                    self._free(sink)
                 elif not sink.job.ended:
-                    self._encode(sink, chunk, seconds)
+                    self._encode(sink, chunk)
             except Exception as exc:  # whatever an encoder does, the other jobs go on
                 log.exception("job %s: encoding %s failed", sink.job.id, sink.encoder.format)
                 message = f"encoding {sink.encoder.format} failed: {type(exc).__name__}"
                 sink.job.fail(InternalError(message))
 
-    def _encode(self, sink: ReplySink, chunk: AudioChunk, seconds: float) -> None:
+    def _next(self) -> tuple[ReplySink, AudioChunk | None] | None:
+        """Waits for a sink and its next chunk, None for one that was dropped; None after `close`."""
+        with self._lock:
+            while not self._stopping:
+                if self._dropped:  # first: it gives memory back and costs little
+                    return self._dropped.popleft(), None
+                sink = self._pick()
+                if sink is not None:
+                    chunk = sink.queue.popleft()
+                    if not sink.queue:
+                        del self._busy[sink]
+                    return sink, chunk
+                self._changed.wait()
+            return None
+
+    def _free(self, sink: ReplySink) -> None:
+        try:
+            sink.encoder.close()
+        finally:
+            with self._lock:
+                wake = self._release(sink, sink.holding.nbytes)
+            if wake:
+                self._wake()
+
+    def _encode(self, sink: ReplySink, chunk: AudioChunk) -> None:
         encoder = sink.encoder
-        data = encoder.feed(chunk.samples * np.float32(sink.job.params.volume))
+        data: Data = encoder.feed(chunk.samples * np.float32(sink.job.params.volume))
         if chunk.last:
-            data += encoder.finish()
-        if encoder.whole:
-            self.deliver(sink, seconds)
-            if chunk.last:
-                self._send(sink, data, last=True)
-                sink.job.done()
+            rest = encoder.finish()
+            data = data + rest if data else rest  # never a second copy of a whole reply
+        sink.encoded += 1
+        emits = bool(data) or chunk.last
+        size = encoder.kept + len(data)
+        with self._lock:
+            if sink.aborted:
+                return
+            self._account.add(sink.holding, size - sink.holding.nbytes if encoder.whole else size)
+            # From here the client is what a stream waits for: the samples of this piece are pending until
+            # `sent`. What the encoder holds back is not, or a small buffer would wait for itself.
+            sink.raw -= len(chunk.samples)
+            if emits:
+                sink.emitted.append(len(data))
+                sink.unsent += 0 if encoder.whole else encoder.samples - sink.announced
+            wake = self._refused and self._may_write(sink)
+            if wake:
+                self._refused = False
+        if encoder.whole and size > self._account.share:
+            sink.job.fail(self._too_large(size))
             return
-        # From here the client is what the job waits for: the samples of this piece are pending until
-        # `sent`. What the encoder holds back is not, or a small buffer would wait for itself.
-        samples = encoder.samples - sink.announced if data or chunk.last else 0
-        self.deliver(sink, seconds - samples / encoder.rate)
-        if data or chunk.last:
+        if emits:
             self._send(sink, data, chunk.last)
         if chunk.last:
             sink.job.done()
+        if wake:  # after the audio was sent, which somebody waits for
+            self._wake()
 
-    def _send(self, sink: ReplySink, data: bytes, last: bool) -> None:
+    def _too_large(self, size: int) -> ResultTooLarge:
+        made, most = (f"{count / (1 << 20):.1f} MB" for count in (size, self._account.share))
+        return ResultTooLarge(f"the audio has {made} so far, the limit for a whole result is {most}")
+
+    def _send(self, sink: ReplySink, data: Data, last: bool) -> None:
         if sink.job.ended:
             return
         if not sink.job.timeline.first_audio:
@@ -165,4 +223,5 @@ class Replies:
         )
         sink.seq += 1
         sink.announced = sink.encoder.samples
-        self._emit(sink.job, event, data)
+        # A bytearray from here on is as good as bytes: nobody keeps it to write to it.
+        self._emit(sink.job, event, cast(bytes, data))
