@@ -9,7 +9,7 @@ import contextlib
 import ctypes
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from pathlib import Path
 
 import msgspec
@@ -65,6 +65,27 @@ def building(out: Path) -> Iterator[Path]:
         ) from error
     finally:
         shutil.rmtree(work, ignore_errors=True)
+
+
+@contextlib.contextmanager
+def rewriting(path: Path, without: Collection[str]) -> Iterator[Path]:
+    """Like `building` over a bundle that is there: its files are in the folder already, as links to the old
+    ones, except for those of `without`, which the block must write."""
+    with building(path) as root:
+        for folder, _, files in os.walk(path):
+            (root / Path(folder).relative_to(path)).mkdir(exist_ok=True)
+            for file in files:
+                relative = (Path(folder) / file).relative_to(path)
+                if relative.as_posix() not in without:
+                    _link(path / relative, root / relative)
+        yield root
+
+
+def _link(source: Path, target: Path) -> None:
+    try:
+        os.link(source, target)
+    except OSError:  # a file system without hard links
+        shutil.copy2(source, target)
 
 
 def _sync(path: Path) -> None:

@@ -9,14 +9,19 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |-- MissingExtra           an optional dependency is not installed
     |-- BundleError            a voice bundle cannot be used
     |   |-- BundleMissing, BundleManifestInvalid, BundleFileMissing, BundleFileTruncated,
-    |   `-- BundleHashMismatch, BundleTooNew, BundleFamilyUnknown, BundleBackendMismatch
+    |   |-- BundleHashMismatch, BundleTooNew, BundleFamilyUnknown, BundleBackendMismatch
+    |   `-- BundleInaccurate     its numbers are too far from those of the checkpoint it was built from
+    |-- CheckpointError        the weights of a model cannot be compiled
+    |   |-- CheckpointMissingFile, CheckpointMissingTensor, CheckpointExtraTensor, CheckpointShape,
+    |   `-- CheckpointDtype, CheckpointConfig, CheckpointDamaged
     |-- EngineError            an engine could not be loaded or failed while running
-    |   `-- ShapeExceeded      a request larger than the shapes allocated at start
+    |   |-- ShapeExceeded      a request larger than the shapes allocated at start
+    |   `-- EmptySpeech        the model ended an utterance before its first sound, each time it was tried
     |-- RequestError           the request itself is wrong; sending it again will not help
     |   |-- BadJson, BadFrames, FrameTooLarge, BadValue, UnknownField, UnknownOperation
     |   |-- UnknownVoice, UnknownJob, DuplicateId
     |   |-- EmptyText, UnspeakableText, UnsupportedText, TextTooLong
-    |   `-- UnsupportedFormat, EventsNeedDealer, ResultTooLarge
+    |   `-- UnsupportedFormat, EventsNeedDealer, ResultTooLarge, BadSpeaker
     |-- ServiceError           the daemon cannot do it now
     |   `-- Busy, Starting, ShuttingDown, DeadlineMissed, ClientTooSlow, ClientGone, InternalError
     |-- AudioError             the loudspeaker cannot be used
@@ -154,6 +159,55 @@ class BundleBackendMismatch(BundleError):
     default_hint = "rebuild the bundle for a backend that this machine has"
 
 
+class BundleInaccurate(BundleError):
+    code = "bundle_inaccurate"
+    default_hint = "build it with a higher precision, or keep the worst layers higher with --override"
+
+
+# -- checkpoints (build time) --------------------------------------------------------------------
+
+
+class CheckpointError(EdgedError):
+    """The message names the file, and the tensor or the setting in it."""
+
+    code = "checkpoint"
+
+
+class CheckpointMissingFile(CheckpointError):
+    code = "checkpoint_missing_file"
+    default_hint = "give the folder that holds `asset`, complete as it is published"
+
+
+class CheckpointMissingTensor(CheckpointError):
+    code = "checkpoint_missing_tensor"
+    default_hint = "the file is of another model or version: fetch the checkpoint again"
+
+
+class CheckpointExtraTensor(CheckpointError):
+    code = "checkpoint_extra_tensor"
+    default_hint = "the file is of another model or version: this compiler would leave a part of it out"
+
+
+class CheckpointShape(CheckpointError):
+    code = "checkpoint_shape"
+    default_hint = "the files belong to different models: fetch all of them from one place"
+
+
+class CheckpointDtype(CheckpointError):
+    code = "checkpoint_dtype"
+    default_hint = "weights are read as F32, F16 or BF16: convert the checkpoint, quantised ones included"
+
+
+class CheckpointConfig(CheckpointError):
+    code = "checkpoint_config"
+    default_hint = "use the JSON files that came with the weights"
+
+
+class CheckpointDamaged(CheckpointError):
+    code = "checkpoint_damaged"
+    default_hint = "the download was interrupted or the disk is faulty: fetch the file again"
+
+
 # -- engines ------------------------------------------------------------------------------------
 
 
@@ -165,6 +219,11 @@ class EngineError(EdgedError):
 class ShapeExceeded(EngineError):
     code = "shape_exceeded"
     default_hint = "send shorter sentences"
+
+
+class EmptySpeech(EngineError):
+    code = "empty_speech"
+    default_hint = "send it again with another seed, or in other words"
 
 
 # -- requests -----------------------------------------------------------------------------------
@@ -237,6 +296,11 @@ class TextTooLong(RequestError):
 
 class UnsupportedFormat(RequestError):
     code = "unsupported_format"
+
+
+class BadSpeaker(RequestError):
+    code = "bad_speaker"
+    default_hint = "give a speaker code as ChatTTS writes it, whole and unchanged"
 
 
 class EventsNeedDealer(RequestError):

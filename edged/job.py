@@ -50,11 +50,13 @@ class Utterance:
 
     symbols: the voice's own input ids (phonemes, characters or tokens), pads included.
     pause_s: silence after it, in seconds at speed 1.
+    speaker: which one, where several voices share a synthesizer.
     """
 
     index: int
     symbols: tuple[int, ...]
     pause_s: float = 0.0
+    speaker: int = 0
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,7 +25,7 @@ from edged.errors import (
 )
 
 FORMAT = 1
-FAMILIES = ("hibari", "tone")
+FAMILIES = ("chattts", "hibari", "tone")
 MANIFEST = "manifest.json"
 DTYPES = ("float32", "float16", "int64", "int32", "int8", "uint8", "bool")
 MAX_TENSOR_BYTES = 1 << 30  # one tensor of 1 GiB is a damaged manifest, not a voice for an edge box
@@ -73,15 +73,16 @@ class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
     """A part of the manifest."""
 
 
-class Tensor(Record, frozen=True, kw_only=True):
-    """A tensor of an engine at its maximum shape."""
+class Tensor(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """A tensor of an engine at its maximum shape. alias: see `TensorSpec`."""
 
     name: Text
     dtype: str
     shape: tuple[Positive, ...]
+    alias: str = ""
 
     def spec(self) -> TensorSpec:
-        return TensorSpec(self.name, self.dtype, self.shape)
+        return TensorSpec(self.name, self.dtype, self.shape, self.alias)
 
 
 class File(Record, frozen=True, kw_only=True):
@@ -149,6 +150,8 @@ class Manifest(Record, frozen=True, kw_only=True):
     licence: Licence
     provenance: dict[str, str]
     golden: Golden | None = None
+    # How far the numbers may be from the checkpoint's, by measure, for `edged bundle verify --against`.
+    thresholds: dict[str, float] = {}
 
 
 class _Head(msgspec.Struct):

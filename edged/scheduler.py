@@ -36,9 +36,14 @@ class Entry:
 
 @dataclass(slots=True)
 class Scheduler:
-    """capacity: how many open streams each voice can hold (its slots)."""
+    """capacity: how many open streams each voice can hold (its slots).
+
+    pools: the name of the synthesizer of each voice; voices of one pool share its slots and its steps.
+    A voice that is not listed is a pool of its own.
+    """
 
     capacity: Mapping[str, int]
+    pools: Mapping[str, str] = field(default_factory=dict)
     entries: list[Entry] = field(default_factory=list)
     _arrivals: int = 0
 
@@ -70,13 +75,14 @@ class Scheduler:
         return min(times, default=None)
 
     def choose(self) -> list[Entry]:
-        """The entries for the next step, all of one voice, at most its capacity; empty when idle."""
+        """The entries for the next step, all of one pool, at most its capacity; empty when idle."""
         ready = sorted(self._ready(), key=lambda e: (e.job.priority, e.served, e.arrival))
         if not ready:
             return []
-        voice = ready[0].job.voice
-        mine = [e for e in ready if e.job.voice == voice]
-        free = self.capacity[voice] - sum(1 for e in self.entries if e.stream and e.job.voice == voice)
+        slots = self.capacity[ready[0].job.voice]
+        pool = self._pool(ready[0])
+        mine = [e for e in ready if self._pool(e) == pool]
+        free = slots - sum(1 for e in self.entries if e.stream is not None and self._pool(e) == pool)
         batch = []
         for entry in mine:
             if entry.stream is None:
@@ -84,7 +90,10 @@ class Scheduler:
                     continue
                 free -= 1
             batch.append(entry)
-        return batch[: self.capacity[voice]]
+        return batch[:slots]
+
+    def _pool(self, entry: Entry) -> str:
+        return self.pools.get(entry.job.voice, entry.job.voice)
 
     def _ready(self) -> Iterable[Entry]:
         for entry in self.entries:

@@ -110,15 +110,15 @@ class Server:
             poller.poll(RETRY_MS)
 
     def _turn(self) -> None:
-        """One round: the departed, the outgoing, the incoming."""
-        for identity in self._connections.departed():
-            self._forget(identity)
-        self._watch_connections()
+        """One round: the outgoing, which others wait for, the departed, the incoming."""
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake_fd)
         while self._outbox:
             self._deliver(*self._outbox.popleft())
         self._outgoing.flush()
+        for identity in self._connections.departed():
+            self._forget(identity)
+        self._watch_connections()
         until = monotonic() + READ_S
         while monotonic() < until:
             try:

@@ -82,7 +82,7 @@ class Audio(Group, kw_only=True, frozen=True):
 class Stream(Group, kw_only=True, frozen=True):
     """How audio is cut into chunks on its way to a client."""
 
-    chunk_ms: Annotated[int, Meta(ge=20, le=500)] = 250
+    chunk_ms: Annotated[int, Meta(ge=20, le=500)] = 500
 
 
 class Log(Group, kw_only=True, frozen=True):

@@ -39,7 +39,10 @@ class Worker:
         self._voices = voices
         self._chunk_s = chunk_s
         self._on_crash = on_crash
-        self._scheduler = Scheduler({name: v.synthesizer.max_batch for name, v in voices.items()})
+        self._scheduler = Scheduler(
+            {name: v.synthesizer.max_batch for name, v in voices.items()},
+            {name: str(id(v.synthesizer)) for name, v in voices.items()},
+        )
         self._incoming: deque[Job] = deque()
         self._wake = threading.Event()
         self._stopping = False
@@ -142,6 +145,10 @@ class Worker:
 
     def _deliver(self, entry: Entry, piece: Piece) -> None:
         job = entry.job
+        if piece.error is not None:
+            self._close(entry)
+            job.fail(piece.error)  # the next sweep takes the entry out
+            return
         if piece.warning and piece.warning not in job.warnings:
             job.warnings.append(piece.warning)
         rate = self._voices[job.voice].card.sample_rate

@@ -66,7 +66,8 @@ def main() -> None:
         seen.append(counts(file))
         for utterance, params in prepared:
             stream = voice.synthesizer.open(utterance, params)
-            voice.synthesizer.step([stream])
+            while not voice.synthesizer.step([stream])[0].last:
+                pass
             voice.synthesizer.close(stream)
         seen.append(counts(file))
 

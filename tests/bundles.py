@@ -6,6 +6,7 @@ import functools
 import importlib.util
 import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -37,6 +38,10 @@ def hibari() -> Path:
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"the package {module} is not installed (extra voice-en)")
     return build("hibari", Path(_folder().name) / "hibari")
+
+
+def build_chattts(out: Path, checkpoint: Path, **options: Any) -> Path:
+    return build("chattts", out, **{"checkpoint": checkpoint, "precision": "fp32", **options})
 
 
 @functools.cache

@@ -1,4 +1,4 @@
-"""Shared fixtures: bundles, and one daemon for the tests that do not disturb it."""
+"""Shared fixtures: bundles, a checkpoint, and one daemon for the tests that do not disturb it."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests import bundles
+from tests import bundles, checkpoints
 from tests.daemon import Daemon, running
 
 
@@ -27,6 +27,12 @@ def slow_bundle() -> Path:
 def hibari_bundle() -> Path:
     """The built-in English voice."""
     return bundles.hibari()
+
+
+@pytest.fixture(scope="session")
+def tiny_checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A small ChatTTS checkpoint with random weights; not to be changed."""
+    return checkpoints.tiny(tmp_path_factory.mktemp("checkpoints") / "tiny")
 
 
 @pytest.fixture(scope="module")

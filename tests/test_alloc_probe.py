@@ -42,9 +42,13 @@ def test_it_sees_a_megabyte_of_numpy_on_the_named_thread(library, tmp_path):
     assert alloc_probe.read(counts, pid=1) == {}
 
 
-@pytest.mark.parametrize("voice", ["tone", "hibari"])
-def test_a_warm_voice_allocates_nothing_large(library, tmp_path, voice):
-    path = getattr(bundles, voice)()
+@pytest.mark.parametrize("voice", ["tone", "hibari", "chattts"])
+def test_a_warm_voice_allocates_nothing_large(library, tmp_path, voice, request):
+    if voice == "chattts":
+        checkpoint = request.getfixturevalue("tiny_checkpoint")
+        path = bundles.build_chattts(tmp_path / "bundle", checkpoint, precision="int8", positions=256)
+    else:
+        path = getattr(bundles, voice)()
     (heap, maps, utterances, warming_up), _ = watched(library, tmp_path, "steps", path)
     assert utterances >= 60
     assert warming_up > 0  # the probe was there

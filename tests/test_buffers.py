@@ -80,3 +80,22 @@ def test_an_empty_shape_is_an_error(shape):
 def test_more_memory_than_there_is_is_an_engine_error():
     with pytest.raises(EngineError, match="no memory for buffer"):
         Arena().array("huge", (1 << 60,))
+
+
+@given(shapes, st.data())
+def test_a_view_from_a_row_lies_where_that_row_lies(shape, data):
+    buffer = Buffer(TensorSpec("x", "float32", shape))
+    whole = buffer.view(shape)
+    row = data.draw(st.integers(0, shape[0] - 1))
+    count = data.draw(st.integers(1, shape[0] - row))
+    part = buffer.view((count, *shape[1:]), row)
+    assert part.ctypes.data == buffer.address_of(row) == whole[row:].ctypes.data
+    part[:] = 1
+    assert whole.sum() == part.size
+    assert (whole[row : row + count] == 1).all()
+    for wrong, at in (((count, *shape[1:]), shape[0]), ((shape[0] - row + 1, *shape[1:]), row or 1)):
+        with pytest.raises(ShapeExceeded):
+            buffer.view(wrong, at)
+    if len(shape) > 1 and row:
+        with pytest.raises(ShapeExceeded, match="from row"):
+            buffer.view((count, *shape[1:-1], shape[-1] + 1), row)

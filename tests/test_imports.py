@@ -68,9 +68,10 @@ ALLOWED: dict[str, set[str]] = {
         "voices",
         "bundle",
         "errors",
+        "job",
         "settings",
         "words",
-    },  # settings: what an engine is loaded with; words: what an option may be
+    },  # settings: what an engine is loaded with; words: what an option may be; job: the trial run
     "cli": set(PARTS),
 }
 ALLOWED["scheduler"] = LEAVES  # pure Python: no tensor library, no engine

@@ -147,3 +147,43 @@ def test_threads_zero_means_at_most_two(monkeypatch):
     assert [select.threads(n) for n in (0, 1, 6)] == [2, 1, 6]
     monkeypatch.setattr("os.sched_getaffinity", lambda _: {0})
     assert select.threads(0) == 1
+
+
+@pytest.fixture
+def counter(tmp_path):
+    """after = before + step, meant to be bound to the same memory."""
+    value = helper.make_tensor_value_info
+    graph = helper.make_graph(
+        [helper.make_node("Add", ["before", "step"], ["after"])],
+        "g",
+        [value("before", TensorProto.FLOAT, ["N", 3]), value("step", TensorProto.FLOAT, ["N", 3])],
+        [value("after", TensorProto.FLOAT, ["N", 3])],
+    )
+    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
+    path = tmp_path / "add.onnx"
+    onnx.save(model, path)
+    return path
+
+
+def test_an_output_can_share_the_memory_of_an_input_row_by_row(counter):
+    specs = [TensorSpec(name, "float32", (4, 3)) for name in ("before", "step")]
+    arena = Arena()
+    engine = OrtEngine(
+        counter, specs, [TensorSpec("after", "float32", (4, 3), alias="before")], arena, name="g"
+    )
+    assert len(arena.plan()) == 2
+    state = engine.bind("before", (4, 3))
+    engine.bind("step", (4, 3))[:] = 1
+    for low, count in ((0, 4), (1, 2), (3, 1), (0, 1)):
+        for name in ("before", "step", "after"):
+            engine.bind(name, (count, 3), low)
+        engine.run()
+    np.testing.assert_array_equal(state[:, 0], [2, 2, 2, 2])
+    engine.close()
+
+
+@pytest.mark.parametrize("alias", ["nothing", "step"])
+def test_memory_cannot_be_shared_with_what_does_not_fit(counter, alias):
+    inputs = [TensorSpec("before", "float32", (4, 3)), TensorSpec("step", "float32", (2, 3))]
+    with pytest.raises(EngineError, match="cannot share"):
+        OrtEngine(counter, inputs, [TensorSpec("after", "float32", (4, 3), alias=alias)], Arena(), name="g")

@@ -121,6 +121,22 @@ def test_a_batch_is_of_one_voice() -> None:
     assert [e.job.voice for e in scheduler.choose()] == ["a", "a"]
 
 
+def test_voices_of_one_pool_share_slots_and_steps() -> None:
+    scheduler = Scheduler({"a": 2, "b": 2, "c": 1}, {"a": "x", "b": "x"})
+    for voice in ("c", "a", "b", "a"):
+        scheduler.add(job(voice=voice))
+    third, first, second, fourth = scheduler.entries
+    third.served = 1
+    assert scheduler.choose() == [first, second]
+    first.stream = object()
+    assert scheduler.choose() == [first, second]
+    second.stream = object()
+    assert scheduler.choose() == [first, second]
+    assert fourth not in scheduler.choose()
+    scheduler.remove(first)
+    assert scheduler.choose() == [second, fourth]
+
+
 def test_only_jobs_that_have_not_started_miss_their_deadline() -> None:
     scheduler = Scheduler({"a": 1})
     waiting, started, later = job(deadline=10.0), job(deadline=10.0), job(deadline=20.0)

@@ -87,11 +87,12 @@ def test_ack_is_the_one_reply_and_the_speech_goes_on(speaking: Daemon, pulse: Pu
 def test_two_jobs_are_heard_whole_and_in_order_of_priority(speaking: Daemon, pulse: PulseServer) -> None:
     first, second, third = (expected(speaking, text) for text in ("abcabc.", "xyzxyz.", "mnomno."))
     with pulse.record() as recording, speaking.socket() as socket:
-        send(socket, op="speak", text=LONG[:60], id="zero")
+        send(socket, op="speak", text=LONG[:60], id="zero", reply="events")
+        receive_until(socket, "started")
         send(socket, op="speak", text="abcabc.", id="last", priority="progress")
         send(socket, op="speak", text="xyzxyz.", id="middle", priority="text")
         send(socket, op="speak", text="mnomno.", id="soon", priority="important")
-        order = [receive(socket)["id"] for _ in range(4)]
+        order = [receive_until(socket, "done")[-1]["id"] for _ in range(4)]
         played = heard(recording)
     assert order == ["zero", "soon", "middle", "last"]
     places = [find(sound, played) for sound in (third, second, first)]

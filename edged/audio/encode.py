@@ -99,7 +99,9 @@ class Encoder:
         self._writer.close()
 
     def _feed(self, samples: Samples, last: bool) -> Data:
-        clean = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0)
+        clean = samples
+        if not np.isfinite(samples).all():  # a voice that fails must not be heard as noise
+            clean = np.nan_to_num(samples, nan=0.0, posinf=1.0, neginf=-1.0)
         # Clipped after resampling: a filter overshoots at the edges of what was clipped before it.
         ready = np.clip(self._resampler.feed(clean, last), -1.0, 1.0)
         self.samples += len(ready)

@@ -28,10 +28,18 @@ from edged.protocol import Audio, Event
 
 log = logging.getLogger("edged.audio")
 
+MERGED = 4  # chunks of a whole reply that are encoded at once
 AHEAD_S = 2.0  # audio of a job that waits to be encoded; more would only be memory
 _FLOAT = 4  # bytes of a sample as the voice makes it
 
 Emit = Callable[[Job, Event, "bytes | None"], None]
+
+
+def _merged(queue: deque[AudioChunk]) -> AudioChunk:
+    """The next chunks as one: each costs about as much to hand on as to encode, and a whole reply shows
+    no seams."""
+    chunks = [queue.popleft() for _ in range(min(len(queue), MERGED))]
+    return AudioChunk(np.concatenate([c.samples for c in chunks]), chunks[-1].last)
 
 
 class Replies:
@@ -155,7 +163,7 @@ class Replies:
                     return self._dropped.popleft(), None
                 sink = self._pick()
                 if sink is not None:
-                    chunk = sink.queue.popleft()
+                    chunk = _merged(sink.queue) if sink.encoder.whole else sink.queue.popleft()
                     if not sink.queue:
                         del self._busy[sink]
                     return sink, chunk
@@ -173,7 +181,8 @@ class Replies:
 
     def _encode(self, sink: ReplySink, chunk: AudioChunk) -> None:
         encoder = sink.encoder
-        data: Data = encoder.feed(chunk.samples * np.float32(sink.job.params.volume))
+        volume = sink.job.params.volume
+        data: Data = encoder.feed(chunk.samples if volume == 1.0 else chunk.samples * np.float32(volume))
         if chunk.last:
             rest = encoder.finish()
             data = data + rest if data else rest  # never a second copy of a whole reply

@@ -15,7 +15,7 @@ from typing import NoReturn
 import click
 
 from edged import __version__
-from edged.cli import audio, bundles, daemon, exits, info, speech
+from edged.cli import audio, bundles, daemon, exits, info, speech, voice
 from edged.cli.context import State, endpoint_options
 from edged.errors import EdgedError
 
@@ -28,6 +28,7 @@ COMMANDS = (
     info.stats,
     info.ping,
     bundles.bundle,
+    voice.voice,
     audio.audio,
     daemon.check_config,
     daemon.show_config,

@@ -15,7 +15,7 @@ from edged.cli.exits import FAILED, OK, complain, document, tell, write_json
 from edged.cli.render import fields, progress_bar, table
 
 if TYPE_CHECKING:
-    from edged.bundle import Manifest
+    from edged.bundle import Bundle, Manifest
 
 
 @click.group()
@@ -27,18 +27,44 @@ def bundle() -> None:
 @click.argument("family")
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="The bundle's own directory.")
 @click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help="An option of the family.")
-def build(family: str, out: Path | None, options: tuple[str, ...]) -> None:
-    """Build a bundle of FAMILY where the daemon finds it, or in --out."""
+@click.option("--checkpoint", type=click.Path(path_type=Path), help="chattts: the folder with its weights.")
+@click.option("--precision", help="chattts: fp32, int8 or int4 (default).")
+@click.option("--backend", help="chattts: onnxruntime (default).")
+@click.option(
+    "--speaker", "speakers", multiple=True, metavar="NAME=CODE", help="chattts: a voice (or =@FILE)."
+)
+@click.option("--spk-stat", type=click.Path(path_type=Path), help="chattts: statistics of random voices.")
+@click.option(
+    "--override",
+    "overrides",
+    multiple=True,
+    metavar="PATTERN=PRECISION",
+    help="chattts: another precision for layers, such as 'layers.0.*=int8'.",
+)
+@click.option("--with-encoder", is_flag=True, default=None, help="chattts: for `edged voice enroll`.")
+@click.option(
+    "--calibrate",
+    is_flag=True,
+    default=None,
+    help="chattts: round 4-bit layers by sample sentences (minutes).",
+)
+@click.option("--positions", type=int, help="chattts: tokens of an utterance, prompt and speech (1024).")
+@click.option("--slots", type=int, help="chattts: utterances spoken at once (2).")
+def build(family: str, out: Path | None, options: tuple[str, ...], **family_options: Any) -> None:
+    """Build a bundle of FAMILY (chattts, hibari, tone) where the daemon finds it, or in --out."""
     from edged import compiler
     from edged.errors import BadValue
     from edged.paths import writable_bundle_directory
 
-    given = dict(_option(text) for text in options)
+    if family == "chattts" and family_options["checkpoint"] is None:
+        raise click.UsageError("a bundle of family chattts needs --checkpoint DIR")
+    given = {name: value for name, value in family_options.items() if value not in (None, ())}
+    given |= dict(_option(text) for text in options)
     try:
         compiler.check(family, given)
     except BadValue as error:
-        raise click.BadParameter(str(error), param_hint="--set") from None
-    target = out or writable_bundle_directory(_configured()) / given.get("name", family)
+        raise click.BadParameter(str(error), param_hint="options") from None
+    target = out or writable_bundle_directory(_configured()) / str(given.get("name", family))
     with progress_bar() as progress:
         path = compiler.build(family, target, progress, **given)
     tell(path)
@@ -57,16 +83,50 @@ def _option(text: str) -> tuple[str, Any]:
         return name, value
 
 
-@bundle.command()
-@click.argument("bundle", metavar="PATH|NAME")
-def verify(bundle: str) -> None:
-    """Check every file of a bundle against its manifest."""
-    from edged.bundle import Bundle, find
+def locate(bundle: str) -> Path:
+    """The folder of a bundle by path, or by name where the daemon would look."""
+    from edged.bundle import find
     from edged.paths import bundle_directories
 
-    path = Path(bundle) if Path(bundle).is_dir() else find(bundle, bundle_directories(_configured()))
-    manifest = Bundle.load(path).manifest
-    fields([("bundle", str(path)), *_facts(manifest), ("verified", "every file is as the manifest says")])
+    return Path(bundle) if Path(bundle).is_dir() else find(bundle, bundle_directories(_configured()))
+
+
+@bundle.command()
+@click.argument("bundle", metavar="PATH|NAME")
+@click.option("--against", type=click.Path(path_type=Path), help="Compare with this ChatTTS checkpoint, too.")
+@click.option("--report", type=click.Path(file_okay=False, path_type=Path), help="Write figures and plots.")
+def verify(bundle: str, against: Path | None, report: Path | None) -> None:
+    """Check every file of a bundle against its manifest, and its numbers against a checkpoint.
+
+    With --against, it fails when a figure is beyond the threshold in the manifest.
+    """
+    from edged.bundle import Bundle
+
+    if report is not None and against is None:
+        raise click.UsageError("--report goes with --against CHECKPOINT")
+    checked = Bundle.load(locate(bundle))
+    facts = _facts(checked.manifest)
+    fields([("bundle", str(checked.path)), *facts, ("verified", "every file is as the manifest says")])
+    if against is not None:
+        _compare(checked, against, report)
+
+
+def _compare(checked: Bundle, against: Path, folder: Path | None) -> None:
+    from edged.compiler.chattts import report, verify
+    from edged.errors import BundleInaccurate
+
+    with progress_bar() as progress:
+        measured = verify.measure(checked, against, progress)
+    print()
+    table(("figure", "measured", "threshold", "verdict"), report.rows(measured))
+    if not measured.same_checkpoint:
+        complain("warning: this is not the checkpoint that the bundle was built from")
+    if folder is not None:
+        report.write(measured, folder)
+        tell(f"\nreport: {folder}")
+    failed = [name for name, passed in measured.verdicts().items() if not passed]
+    if failed:
+        raise BundleInaccurate(f"{checked.path}: beyond the threshold: {', '.join(failed)}")
 
 
 def _facts(manifest: Manifest) -> list[tuple[str, str]]:

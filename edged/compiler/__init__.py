@@ -14,13 +14,9 @@ from typing import Any, get_type_hints
 import msgspec
 
 from edged.bundle import FAMILIES
-from edged.compiler.parts import Progress
+from edged.compiler.parts import Progress, silent
 from edged.errors import BadValue, BundleFamilyUnknown, did_you_mean
 from edged.words import describe
-
-
-def silent(phase: str, fraction: float) -> None:
-    """A progress callback that tells nobody."""
 
 
 def build(family: str, out: Path, progress: Progress = silent, **options: Any) -> Path:
@@ -43,6 +39,8 @@ def check(family: str, options: Mapping[str, Any]) -> None:
         if name not in known:
             hint = did_you_mean(name, known) or f"the options are: {', '.join(known)}"
             raise BadValue(f"a bundle of family {family} has no option {name!r}", hint)
+        if isinstance(value, Path):
+            value = str(value)
         try:
             msgspec.convert(value, types[name])
         except msgspec.ValidationError:
@@ -58,6 +56,10 @@ def _builder(family: str) -> Callable[..., Path]:
         from edged.compiler.hibari import build as build_hibari
 
         return build_hibari
+    if family == "chattts":
+        from edged.compiler.chattts.build import build as build_chattts
+
+        return build_chattts
     known = f"the families are: {', '.join(FAMILIES)}"
     guess = did_you_mean(family, FAMILIES)
     raise BundleFamilyUnknown(f"no voice family {family!r}", f"{guess} {known}" if guess else known)

@@ -27,6 +27,10 @@ from edged.voices.load import open_bundle
 Progress = Callable[[str, float], None]  # (phase, fraction of the whole)
 
 
+def silent(phase: str, fraction: float) -> None:
+    """A progress callback that tells nobody."""
+
+
 def need(module: str, extra: str, purpose: str) -> Any:
     """Imports an optional dependency or says which extra brings it."""
     try:
@@ -44,6 +48,11 @@ def provenance(*packages: str, **facts: str) -> dict[str, str]:
         except PackageNotFoundError:
             found[package] = "unknown"
     return dict(sorted(found.items()))
+
+
+def within(progress: Progress, begin: float, end: float) -> Progress:
+    """A part's own progress as a stretch of the whole."""
+    return lambda phase, fraction: progress(phase, begin + (end - begin) * fraction)
 
 
 def file_entry(root: Path, name: str, file: str) -> File:
@@ -71,9 +80,11 @@ def finish(root: Path, manifest: Manifest, text: str, *, within_s: float, within
     """
     write_manifest(root, manifest)
     bundle = Bundle.load(root)
-    (voice,) = open_bundle(bundle, settings.Engine(), Arena())
+    voices = open_bundle(bundle, settings.Engine(), Arena())
+    voice = voices[0]
     try:
-        voice.warm_up()
+        for one in voices:
+            one.warm_up()
         recorded = golden.record(
             voice,
             text,
@@ -81,6 +92,7 @@ def finish(root: Path, manifest: Manifest, text: str, *, within_s: float, within
             bands_within_db=within_db,
         )
     finally:
-        voice.close()
+        for one in voices:
+            one.close()
     write_manifest(root, msgspec.structs.replace(manifest, golden=recorded))
     return recorded

@@ -18,11 +18,15 @@ Shape = tuple[int, ...]
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """A tensor by name with its element type and its maximum shape."""
+    """A tensor by name with its element type and its maximum shape.
+
+    alias: for an output, the input whose memory it shares, so that the network updates it in place.
+    """
 
     name: str
     dtype: str  # numpy name: "float32", "int64", ...
     shape: Shape
+    alias: str = ""
 
     @property
     def nbytes(self) -> int:
@@ -41,9 +45,11 @@ class Engine(Protocol):
     inputs: dict[str, TensorSpec]
     outputs: dict[str, TensorSpec]
 
-    def bind(self, name: str, shape: Shape) -> NDArray[Any]:
+    def bind(self, name: str, shape: Shape, row: int = 0) -> NDArray[Any]:
         """Sets the shape of a tensor for the next run and returns its view.
 
+        row: where along the first dimension of the maximum shape the tensor begins, so that a batch can
+        run on some of the rows in place; the other dimensions must then be the maximum ones.
         Raises `ShapeExceeded` when the shape does not fit the maximum.
         """
 

@@ -31,9 +31,9 @@ class PlanRow:
 
 
 class Buffer:
-    """The memory of one tensor. Every view of it starts at the same address."""
+    """The memory of one tensor. Every view starts at its address, or at one of its rows."""
 
-    __slots__ = ("_flat", "_items", "address", "nbytes", "spec")
+    __slots__ = ("_flat", "_items", "_row", "address", "nbytes", "spec")
 
     def __init__(self, spec: TensorSpec) -> None:
         self.spec = spec
@@ -44,17 +44,31 @@ class Buffer:
         memory.fill(0)  # a write, not a read: makes every page resident before READY
         self._flat: NDArray[Any] = memory.view(np.dtype(spec.dtype))
         self._items = int(self._flat.size)
+        self._row = math.prod(spec.shape[1:])  # items in a row of the first dimension
         self.address = int(memory.ctypes.data)
 
-    def view(self, shape: Shape) -> NDArray[Any]:
-        """An array of this shape over the start of the memory; nothing is copied or allocated."""
+    def view(self, shape: Shape, row: int = 0) -> NDArray[Any]:
+        """An array of this shape over the memory from that row on; nothing is copied or allocated."""
         maximum = self.spec.shape
+        if row:
+            return self._rows(shape, row)
         items = math.prod(shape)
         if len(shape) != len(maximum) or items > self._items or any(n < 1 for n in shape):
             raise ShapeExceeded(f"{self.spec.name}: shape {list(shape)} does not fit {list(maximum)}")
         if any(n > m for n, m in zip(shape, maximum, strict=True)):
             raise ShapeExceeded(f"{self.spec.name}: shape {list(shape)} does not fit {list(maximum)}")
         return self._flat[:items].reshape(shape)
+
+    def _rows(self, shape: Shape, row: int) -> NDArray[Any]:
+        maximum = self.spec.shape
+        if not shape or shape[1:] != maximum[1:] or row < 0 or not 0 < shape[0] <= maximum[0] - row:
+            raise ShapeExceeded(
+                f"{self.spec.name}: shape {list(shape)} from row {row} does not fit {list(maximum)}"
+            )
+        return self._flat[row * self._row : (row + shape[0]) * self._row].reshape(shape)
+
+    def address_of(self, row: int) -> int:
+        return self.address + row * self._row * self._flat.itemsize
 
 
 class Arena:

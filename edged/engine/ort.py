@@ -103,9 +103,16 @@ class OrtEngine:
         self._check(path)
         self._buffers: dict[str, Buffer] = {}
         for spec in (*inputs, *outputs):
-            self._buffers[spec.name] = arena.allocate(spec, name)
+            shared = self._buffers.get(spec.alias)
+            if shared is not None and (shared.spec.shape, shared.spec.dtype) == (spec.shape, spec.dtype):
+                self._buffers[spec.name] = shared
+            elif spec.alias:
+                raise EngineError(f"{path}: tensor {spec.name!r} cannot share the memory of {spec.alias!r}")
+            else:
+                self._buffers[spec.name] = arena.allocate(spec, name)
         self._dtypes = {spec.name: np.dtype(spec.dtype).type for spec in (*inputs, *outputs)}
         self._views: dict[str, NDArray[Any]] = {}
+        self._at: dict[str, int] = {}  # the row each view begins at
         for spec in (*inputs, *outputs):
             self.bind(spec.name, spec.shape)
 
@@ -129,18 +136,19 @@ class OrtEngine:
                         f"its manifest says {spec.dtype}{list(spec.shape)}"
                     )
 
-    def bind(self, name: str, shape: Shape) -> NDArray[Any]:
+    def bind(self, name: str, shape: Shape, row: int = 0) -> NDArray[Any]:
         view = self._views.get(name)
-        if view is not None and view.shape == shape:
+        if view is not None and view.shape == shape and self._at[name] == row:
             return view
         buffer = self._buffers.get(name)
         if buffer is None:
             raise ShapeExceeded(f"{self.name}: no tensor {name!r}", "this is a fault in the voice")
-        view = buffer.view(shape)
+        view = buffer.view(shape, row)
         bind = self._binding.bind_input if name in self.inputs else self._binding.bind_output
         with native_errors(f"{self.name}: cannot bind {name!r}"):
-            bind(name, "cpu", 0, self._dtypes[name], shape, buffer.address)
+            bind(name, "cpu", 0, self._dtypes[name], shape, buffer.address_of(row))
         self._views[name] = view
+        self._at[name] = row
         return view
 
     def run(self) -> None:

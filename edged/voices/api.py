@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from edged.errors import EdgedError
 from edged.job import Params, Samples, Utterance
 
 
@@ -42,18 +43,24 @@ class Stream(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Piece:
-    """Output of one step for one stream. `samples` is a view, valid until the next step."""
+    """Output of one step for one stream. `samples` is a view, valid until the next step.
+
+    It may be empty while a stream has nothing to hear yet. error: this utterance failed and the others of
+    the step did not; the job fails with it.
+    """
 
     samples: Samples
     last: bool
     warning: str = ""
+    error: EdgedError | None = None
 
 
 class Synthesizer(Protocol):
     """Utterances to samples, in steps. Engine thread only.
 
     A one-pass voice finishes an utterance in one step; an autoregressive one needs many, and steps up
-    to `max_batch` streams in one call.
+    to `max_batch` streams in one call. Voices of one bundle may share a synthesizer object: then they
+    share its `max_batch`, and one step may advance streams of several of them.
     """
 
     max_batch: int

@@ -17,6 +17,7 @@ from edged.voices.api import Voice, VoiceCard
 Opener = Callable[[Bundle, settings.Engine, Arena], "list[Voice]"]
 
 _PACKAGES = {
+    "chattts": "edged.voices.chattts",
     "hibari": "edged.voices.hibari",
     "tone": "edged.voices.tone",
 }

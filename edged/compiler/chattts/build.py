@@ -1,0 +1,212 @@
+"""Builds a `chattts` bundle from a checkpoint: graphs, quantised weights, speakers, licences, a golden voice.
+
+CLI process only. Everything that can be wrong with the arguments is found before the long work. Weights go
+through memory one matrix at a time. Neighbours: `gpt.py`, `vocoder.py` and `encoder.py` make the graphs,
+`people.py` reads the speakers, `bundle_write.py` puts the finished folder in place in one step.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from edged.bundle import FORMAT, EngineFile, File, Licence, Manifest
+from edged.bundle_write import building
+from edged.compiler.chattts import licences, people, sentences
+from edged.compiler.chattts.checkpoint import Checkpoint
+from edged.compiler.chattts.options import Options, check
+from edged.compiler.chattts.quantize import Sensitivity
+from edged.compiler.chattts.thresholds import THRESHOLDS
+from edged.compiler.parts import Progress, engine_entry, file_entry, finish, need, provenance, within
+from edged.engine.api import TensorSpec
+from edged.engine.select import require
+from edged.voices.chattts import data
+from edged.voices.chattts.prompts import PLAIN_SPEED, code_prompt
+from edged.voices.chattts.tokens import Tokens
+from edged.voices.chattts.voice import CONTROLS
+
+RATE = 24_000
+TEXT = "Hello, this is the voice of the machine."
+CALIBRATION = ".calibration"  # folder inside the unfinished bundle: a killed build leaves none of it
+CALIBRATION_TOKENS = 24  # of each sentence
+PROMPT_PIECE = 64  # tokens of a prompt in one run: about as long as four steps of all slots
+ENROLL_S = 30  # longest recording for the encoder
+
+
+def build(
+    out: Path,
+    progress: Progress,
+    *,
+    checkpoint: str,
+    precision: str = "int4",
+    backend: str = "onnxruntime",
+    name: str = "chattts",
+    speakers: Sequence[str] = (),
+    spk_stat: str = "",
+    overrides: Sequence[str] = (),
+    with_encoder: bool = False,
+    with_codes: bool = False,
+    positions: int = 1024,
+    slots: int = 2,
+    calibrate: bool = False,
+) -> Path:
+    """speakers: NAME=CODE each; spk_stat: file with the statistics of random speakers; overrides:
+    PATTERN=PRECISION each, over the names of layers; calibrate: round 4-bit weights by what the fp32
+    network does with some sentences, which takes minutes."""
+    need("onnx", "build", "building a ChatTTS bundle")
+    require(backend, "the bundle")
+    extras = tuple(n for n, wanted in (("codes", with_codes), ("encoder", with_encoder)) if wanted)
+    options = check(precision, overrides, positions, slots, extras, calibrate)
+    progress("checkpoint", 0.0)
+    with Checkpoint.open(Path(checkpoint)) as source:
+        known = people.collect(speakers, spk_stat, source.sizes.hidden)
+        Tokens(source.tokenizer_file)  # tells early that the package is absent
+        with building(out) as root:
+            for folder in ("engines", "data"):
+                (root / folder).mkdir()
+            engines, weights = _engines(root, source, options, within(progress, 0.02, 0.75))
+            progress("data", 0.75)
+            shutil.copyfile(source.tokenizer_file, root / "data/tokenizer.json")
+            data.write(root / "data/speakers.json", known)
+            data.write(root / "data/sampling.json", data.Sampling())
+            hashes = source.fingerprint()
+            licences.write(root, Path(checkpoint), hashes)
+            manifest = _manifest(root, name, options, source, known, engines, weights, hashes)
+            source.close()
+            progress("check", 0.8)
+            # Another CPU rounds differently, and one other code changes all that follow: length and level
+            # of the golden utterance are a sign of life here, no more. `verify --against` compares numbers.
+            finish(root, manifest, TEXT, within_s=4.0, within_db=12.0)
+            progress("install", 0.98)
+    progress("done", 1.0)
+    return out
+
+
+def _engines(
+    root: Path, source: Checkpoint, options: Options, progress: Progress
+) -> tuple[list[EngineFile], list[File]]:
+    from edged.compiler.chattts.encoder import build_encoder
+    from edged.compiler.chattts.gpt import build_gpt
+    from edged.compiler.chattts.vocoder import build_code_vocoder, build_vocoder
+
+    folder = root / "engines"
+    sensitivity = None
+    if options.calibrated and options.precision == "int4":
+        sensitivity = _calibration(root / CALIBRATION, source, within(progress, 0.0, 0.2))
+    gpt = build_gpt(
+        source,
+        folder / "gpt.onnx",
+        precision=options.precision,
+        overrides=options.overrides,
+        positions=options.positions,
+        slots=options.slots,
+        prompt=PROMPT_PIECE,
+        sensitivity=sensitivity,
+        progress=within(progress, 0.2, 0.7),
+    )
+    shutil.rmtree(root / CALIBRATION, ignore_errors=True)
+    outputs = [in_place(spec) for spec in gpt.outputs]
+    engines = [engine_entry(root, "gpt", "engines/gpt.onnx", list(gpt.inputs), outputs)]
+    precision, keep = options.vocoder()
+    made = build_vocoder(
+        source,
+        folder / "vocoder.onnx",
+        precision=precision,
+        keep=keep,
+        steps=options.max_steps,
+        progress=within(progress, 0.7, 0.85),
+    )
+    engines.append(_entry(root, "vocoder", made.inputs, made.outputs))
+    if "codes" in options.extras:
+        made = build_code_vocoder(
+            source,
+            folder / "codes.onnx",
+            precision=precision,
+            keep=keep,
+            steps=options.max_steps,
+            progress=within(progress, 0.85, 0.95),
+        )
+        engines.append(_entry(root, "codes", made.inputs, made.outputs))
+    if "encoder" in options.extras:
+        made = build_encoder(
+            source,
+            folder / "encoder.onnx",
+            precision="fp32" if options.precision == "fp32" else "fp16",
+            seconds=ENROLL_S,
+            progress=within(progress, 0.95, 1.0),
+        )
+        engines.append(_entry(root, "encoder", made.inputs, made.outputs))
+    beside = sorted(file.name for file in folder.glob("*.data"))
+    return engines, [
+        file_entry(root, file.replace(".onnx.data", "-weights"), f"engines/{file}") for file in beside
+    ]
+
+
+def _calibration(folder: Path, source: Checkpoint, progress: Progress) -> Sensitivity:
+    """What every matrix multiplies while the fp32 network continues some sentences."""
+    from edged.compiler.chattts.calibrate import calibrate
+
+    tokens = Tokens(source.tokenizer_file)
+    prompts = []
+    for text in sentences.CALIBRATION:
+        ids = tokens.speech(text).ids or (tokens.control("uv_break"),)
+        ids = (ids * -(-CALIBRATION_TOKENS // len(ids)))[:CALIBRATION_TOKENS]  # of equal length
+        prompts.append(code_prompt(tokens, ids, speaker=False, speed=PLAIN_SPEED))
+    return calibrate(source, np.array(prompts, np.int64), folder, progress=progress)
+
+
+def _entry(root: Path, name: str, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> EngineFile:
+    return engine_entry(root, name, f"engines/{name}.onnx", list(inputs), list(outputs))
+
+
+def in_place(spec: TensorSpec) -> TensorSpec:
+    """The cache's outputs are written over its inputs."""
+    if not spec.name.startswith("present_"):
+        return spec
+    return TensorSpec(spec.name, spec.dtype, spec.shape, alias=spec.name.replace("present_", "past_"))
+
+
+def _manifest(
+    root: Path,
+    name: str,
+    options: Options,
+    source: Checkpoint,
+    known: data.Speakers,
+    engines: list[EngineFile],
+    weights: list[File],
+    hashes: dict[str, str],
+) -> Manifest:
+    sizes = source.sizes
+    facts = {f"checkpoint {file}": digest for file, digest in hashes.items()}
+    facts |= {f"override {pattern}": precision for pattern, precision in options.overrides}
+    return Manifest(
+        format=FORMAT,
+        name=name,
+        version="1",
+        family="chattts",
+        backend="onnxruntime",
+        precision=options.precision,
+        sample_rate=RATE,
+        voices=tuple(people.info(person) for person in known.voices),
+        engines=tuple(engines),
+        data=(
+            file_entry(root, "tokenizer", "data/tokenizer.json"),
+            file_entry(root, "speakers", "data/speakers.json"),
+            file_entry(root, "sampling", "data/sampling.json"),
+            *weights,
+        ),
+        limits={
+            "max_text": options.max_text,
+            "max_prompt": max(options.positions // 2, options.max_text + CONTROLS),
+            "prompt_piece": PROMPT_PIECE,
+            "hidden": sizes.hidden,
+            "codebooks": sizes.codebooks,
+            "audio_tokens": sizes.audio_tokens,
+        },
+        licence=Licence(code="Apache-2.0", weights="CC-BY-NC-4.0"),
+        provenance=provenance("onnx", "numpy", "onnxruntime", "tokenizers", **facts),
+        thresholds=THRESHOLDS[options.precision],
+    )

@@ -1,0 +1,34 @@
+"""How far a bundle's numbers may be from its checkpoint's, by precision. Leaf data of the build.
+
+Written into the manifest, where they can be read and changed; `verify.py` measures and compares. They were
+set after measuring bundles of random weights at full size, where codes are nearly equally likely and a small
+difference draws another one. They catch a broken build; whether a precision sounds right can only be judged
+with a trained checkpoint.
+"""
+
+from __future__ import annotations
+
+# min_*: at least; max_*: at most. Signal to noise in dB; agreement as a fraction; divergence in nats.
+THRESHOLDS: dict[str, dict[str, float]] = {
+    "fp32": {
+        "min_weight_snr_db": 100.0,
+        "min_cache_snr_db": 60.0,
+        "min_token_agreement": 0.99,
+        "max_kl": 1e-6,
+        "min_waveform_snr_db": 60.0,
+    },
+    "int8": {
+        "min_weight_snr_db": 35.0,
+        "min_cache_snr_db": 15.0,
+        "min_token_agreement": 0.5,
+        "max_kl": 0.01,
+        "min_waveform_snr_db": 20.0,
+    },
+    "int4": {
+        "min_weight_snr_db": 15.0,
+        "min_cache_snr_db": 3.0,
+        "min_token_agreement": 0.12,
+        "max_kl": 0.3,
+        "min_waveform_snr_db": 20.0,
+    },
+}

@@ -1,0 +1,138 @@
+"""The decoder network over a few rows: prompts go in piece by piece, codes come out step by step.
+
+Engine thread only. Each row is one utterance with its own length, noise and sampling; its keys and values
+stay in one buffer per layer, [rows, heads, positions, 64], which the network updates in place. A run covers
+a range of rows, bound by address, so that nothing is gathered or copied. Neighbours: `synth.py` decides
+which rows run.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edged.engine.api import Engine
+from edged.voices.chattts.data import Sampling
+
+HISTORY = 16  # codes of a codebook that the repetition penalty looks back on
+_SHARED = ("ids", "text", "refine")  # inputs that are not one row of a table
+
+
+class Generator:
+    """Rows of the network. `lengths[row]` counts the tokens a row has in the cache."""
+
+    def __init__(self, engine: Engine, piece: int) -> None:
+        """piece: tokens of a prompt that one run may take."""
+        self._engine = engine
+        self.piece = piece
+        caches = [n for n in engine.inputs if n.startswith("past_")]
+        self.rows, _, self.positions, _ = engine.inputs[caches[0]].shape
+        self.codebooks = engine.inputs["ids"].shape[2]
+        self.hidden_size = engine.outputs["hidden"].shape[1]
+        full = {
+            name: engine.bind(name, spec.shape) for name, spec in {**engine.inputs, **engine.outputs}.items()
+        }
+        self._tables = {name: table.shape[1:] for name, table in full.items() if name not in _SHARED}
+        self.caches = [full[name] for name in caches]
+        self._full = full
+        self._last_index = full["last"]
+        self._seqlens = full["lengths"]
+        self.codes: NDArray[np.int64] = full["codes"]
+        self.ended: NDArray[np.int64] = full["end"]
+        self.hidden: NDArray[np.float32] = full["hidden"]
+        self.lengths: NDArray[np.int32] = np.zeros(self.rows, np.int32)
+        self._latest: NDArray[np.int64] = np.zeros((self.rows, self.codebooks), np.int64)
+        full["refine"][:] = False
+        for name in ("speaker", "uniform", "ban_end", "greedy"):
+            full[name][:] = 0
+        for name in ("temperature", "top_p", "top_k", "penalty"):
+            full[name][:] = 1
+        full["history"][:] = -1
+        self._placed = (-1, 0, 0)
+
+    def seat(self, row: int, speaker: NDArray[np.float32], sampling: Sampling) -> None:
+        """Makes a row ready for a new utterance."""
+        full = self._full
+        full["speaker"][row] = speaker
+        full["temperature"][row] = sampling.temperature
+        full["top_p"][row] = sampling.top_p
+        full["top_k"][row] = sampling.top_k
+        full["penalty"][row] = sampling.penalty
+        full["greedy"][row] = 0
+        full["history"][row] = -1
+        self._latest[row] = 0
+        self.lengths[row] = 0
+
+    def move(self, source: int, target: int) -> None:
+        """Moves an utterance to another row, so that the rows in use stay together."""
+        length = int(self.lengths[source])
+        for cache in self.caches:
+            cache[target, :, :length] = cache[source, :, :length]
+        for name in ("speaker", "temperature", "top_p", "top_k", "penalty", "greedy", "history"):
+            self._full[name][target] = self._full[name][source]
+        self._latest[target] = self._latest[source]
+        self.lengths[target] = length
+
+    def draw(self, row: int, noise: np.random.Generator, ban_end: bool) -> None:
+        """The noise of a row's next draw; `ban_end` makes an ending impossible."""
+        noise.random(out=self._full["uniform"][row], dtype=np.float32)
+        self._full["ban_end"][row] = ban_end
+
+    def prompt(self, row: int, ids: NDArray[np.int64], text: NDArray[np.int64]) -> int:
+        """Reads the next tokens of a prompt [n, codebooks]; how many it took. The result of the run counts
+        when they were the last ones."""
+        count = min(self.piece, len(ids))
+        self._place(row, 1, count)
+        self._full_view("ids", (1, count, self.codebooks))[0] = ids[:count]
+        self._full_view("text", (1, count))[0] = text[:count]
+        self._last_index[row] = count - 1
+        self._run(row, row + 1, count)
+        self.lengths[row] += count
+        return count
+
+    def step(self, low: int, high: int) -> None:
+        """One code for each row in low..high - 1. Rows that should not advance are run for nothing: they
+        write where their next token will overwrite."""
+        count = high - low
+        self._place(low, count, 1)
+        self._full_view("ids", (count, 1, self.codebooks))[:, 0] = self._latest[low:high]
+        self._full_view("text", (count, 1))[:] = 0
+        self._last_index[low:high] = 0
+        self._run(low, high, 1)
+
+    def accept(self, row: int, step: int, fed: bool) -> None:
+        """Takes the codes just drawn as the row's next token. fed: a token was fed to draw them."""
+        self.lengths[row] += fed
+        self._latest[row] = self.codes[row]
+        self._full["history"][row, step % HISTORY] = self.codes[row]
+
+    def warm_up(self) -> None:
+        """The longest piece of a prompt, at the end of the cache, and a step of every number of rows."""
+        ids = np.zeros((self.piece, self.codebooks), np.int64)
+        text = np.ones(self.piece, np.int64)
+        for count in (self.piece, max(1, self.piece // 2), 1):
+            self.lengths[0] = self.positions - count
+            self.prompt(0, ids[:count], text)
+        self.lengths[:] = self.positions - 1
+        for rows in range(self.rows, 0, -1):
+            self.step(0, rows)
+        self.lengths[:] = 0
+
+    def close(self) -> None:
+        self._engine.close()
+
+    def _run(self, low: int, high: int, count: int) -> None:
+        np.add(self.lengths[low:high], count - 1, out=self._seqlens[low:high], casting="unsafe")
+        self._engine.run()
+
+    def _place(self, low: int, count: int, tokens: int) -> None:
+        if (low, count, tokens) == self._placed:
+            return
+        for name, rest in self._tables.items():
+            self._engine.bind(name, (count, *rest), low)
+        self._placed = (low, count, tokens)
+
+    def _full_view(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
+        return self._engine.bind(name, shape)

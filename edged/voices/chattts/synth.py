@@ -1,0 +1,225 @@
+"""Prompt tokens to samples: an utterance holds a row of the generator while its codes are drawn.
+
+Engine thread only. One call of `step` reads one piece of one waiting prompt, draws one code for every
+utterance that speaks, and makes the sound of one that has ended; so its length is bounded, and no utterance
+waits for another one's. What the vocoder needs, a hidden state a step, is collected in a lane per utterance.
+
+    PROMPT --(last piece read)--> SPEAK --(ending drawn, or limit)--> SOUND --(vocoder)--> last piece
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edged.engine.api import Engine
+from edged.engine.buffers import Arena
+from edged.errors import EdgedError, EmptySpeech, EngineError, ShapeExceeded
+from edged.job import Params, Samples, Utterance
+from edged.voices.api import Piece, Stream
+from edged.voices.chattts.data import Sampling
+from edged.voices.chattts.generator import Generator
+
+RUNAWAY = "a sentence found no ending and was cut off"
+_NOTHING: Samples = np.zeros(0, np.float32)
+_WAITING = Piece(_NOTHING, last=False)
+
+
+class State(enum.Enum):
+    PROMPT = enum.auto()
+    SPEAK = enum.auto()
+    SOUND = enum.auto()
+    FAILED = enum.auto()
+
+
+@dataclass(frozen=True, slots=True)
+class SpeakerData:
+    """embedding: [hidden] of length 1, zeros where there is none; prompt: codes [steps, codebooks]."""
+
+    embedding: NDArray[np.float32]
+    prompt: NDArray[np.int64]
+
+
+@dataclass(slots=True, eq=False)
+class ChatStream:
+    """One utterance. row: in the generator, -1 once its codes are drawn. limit: steps it may take."""
+
+    ids: NDArray[np.int64]
+    text: NDArray[np.int64]
+    noise: np.random.Generator
+    row: int
+    lane: int
+    limit: int
+    state: State = State.PROMPT
+    read: int = 0
+    steps: int = 0
+    attempts: int = 0
+    warning: str = ""
+    error: EdgedError | None = field(default=None, repr=False)
+
+
+class ChatSynthesizer:
+    """Implements `Synthesizer`; shared by all voices of a bundle."""
+
+    def __init__(
+        self,
+        generator: Generator,
+        vocoder: Engine,
+        arena: Arena,
+        owner: str,
+        speakers: Sequence[SpeakerData],
+        sampling: Sampling,
+    ) -> None:
+        self.max_batch = generator.rows
+        self._generator = generator
+        self._vocoder = vocoder
+        self._speakers = speakers
+        self._sampling = sampling
+        _, self.max_steps, width = vocoder.inputs["hidden"].shape
+        self._lanes = arena.array("hidden", (self.max_batch, self.max_steps, width), owner=owner)
+        self._free = list(range(self.max_batch))
+        self._seated: list[ChatStream] = []  # by row
+
+    # -- the interface of voices/api.py ---------------------------------------------------------
+
+    def open(self, utterance: Utterance, params: Params) -> Stream:
+        if not self._free or len(self._seated) >= self.max_batch:
+            raise EngineError("more utterances at once than the voice has slots")
+        speaker = self._speakers[utterance.speaker]
+        ids, text = prompt_rows(utterance.symbols, speaker.prompt, self._generator.codebooks)
+        limit = min(self.max_steps, self._generator.positions - len(ids))
+        if limit < 1:
+            raise ShapeExceeded(f"a prompt of {len(ids)} tokens; the cache holds {self._generator.positions}")
+        # One generator an utterance: no job and no earlier sentence can change how this one sounds.
+        noise = np.random.Generator(np.random.PCG64((params.seed, utterance.index)))
+        stream = ChatStream(ids, text, noise, len(self._seated), self._free.pop(), limit)
+        self._seated.append(stream)
+        self._generator.seat(stream.row, speaker.embedding, self._sampling)
+        return stream
+
+    def step(self, streams: Sequence[Stream]) -> Sequence[Piece]:
+        mine = [stream for stream in streams if isinstance(stream, ChatStream)]
+        sounding = next((s for s in mine if s.state is State.SOUND), None)
+        waiting = next((s for s in mine if s.state is State.PROMPT), None)
+        speaking = [s for s in mine if s.state is State.SPEAK]
+        if waiting is not None:
+            self._read(waiting)
+        if speaking:
+            self._speak(speaking)
+        return [self._sound(s) if s is sounding else self._piece(s) for s in mine]
+
+    def close(self, stream: Stream) -> None:
+        if isinstance(stream, ChatStream) and stream.lane >= 0:
+            self._unseat(stream)
+            self._free.append(stream.lane)
+            stream.lane = -1
+
+    def shut(self) -> None:
+        self._generator.close()
+        self._vocoder.close()
+
+    def warm_up(self) -> None:
+        """The largest shapes first, so that the runtime's workspace is cut from one piece."""
+        for steps in (self.max_steps, *(n for n in (256, 64, 16) if n < self.max_steps)):
+            self._vocoder.bind("hidden", (1, steps, self._lanes.shape[2]))
+            self._vocoder.bind("samples", (1, samples_of(steps)))
+            self._vocoder.run()
+        self._generator.warm_up()
+        self.close(self.open(Utterance(0, (0,)), Params()))  # the first noise imports modules
+
+    # -- prompt, speech, sound ------------------------------------------------------------------
+
+    def _read(self, stream: ChatStream) -> None:
+        rest = slice(stream.read, None)
+        if len(stream.ids) - stream.read <= self._generator.piece:  # this run draws the first code
+            self._generator.draw(stream.row, stream.noise, self._sampling.min_steps > 0)
+        stream.read += self._generator.prompt(stream.row, stream.ids[rest], stream.text[rest])
+        if stream.read == len(stream.ids):
+            stream.state = State.SPEAK
+            self._take(stream, fed=False)
+
+    def _speak(self, streams: Sequence[ChatStream]) -> None:
+        for stream in streams:
+            self._generator.draw(stream.row, stream.noise, stream.steps < self._sampling.min_steps)
+        rows = [stream.row for stream in streams]
+        self._generator.step(min(rows), max(rows) + 1)
+        for stream in sorted(streams, key=lambda s: -s.row):  # unseating moves only the rows after it
+            self._take(stream, fed=True)
+
+    def _take(self, stream: ChatStream, fed: bool) -> None:
+        """What the run drew for a row: another code, an ending, or an ending before the first sound."""
+        generator, row = self._generator, stream.row
+        if generator.ended[row]:
+            if stream.steps:
+                self._finish(stream)
+            else:
+                self._retry(stream)
+            return
+        self._lanes[stream.lane, stream.steps] = generator.hidden[row]
+        generator.accept(row, stream.steps, fed)
+        stream.steps += 1
+        if stream.steps >= stream.limit:
+            stream.warning = RUNAWAY
+            self._finish(stream)
+
+    def _retry(self, stream: ChatStream) -> None:
+        """The last token of the prompt is read once more, for another draw."""
+        stream.attempts += 1
+        if stream.attempts >= self._sampling.attempts:
+            stream.error = EmptySpeech(f"an utterance ended before it began, {stream.attempts} times")
+            stream.state = State.FAILED
+            self._unseat(stream)
+            return
+        stream.state = State.PROMPT
+        stream.read -= 1
+        self._generator.lengths[stream.row] -= 1
+
+    def _finish(self, stream: ChatStream) -> None:
+        stream.state = State.SOUND
+        self._unseat(stream)
+
+    def _unseat(self, stream: ChatStream) -> None:
+        """Frees the row; the last row takes its place, so that a run never covers empty ones."""
+        if stream.row < 0:
+            return
+        last = self._seated.pop()
+        if last is not stream:
+            self._generator.move(last.row, stream.row)
+            last.row = stream.row
+            self._seated[last.row] = last
+        stream.row = -1
+
+    def _sound(self, stream: ChatStream) -> Piece:
+        width = self._lanes.shape[2]
+        hidden = self._vocoder.bind("hidden", (1, stream.steps, width))
+        np.copyto(hidden[0], self._lanes[stream.lane, : stream.steps])
+        samples = self._vocoder.bind("samples", (1, samples_of(stream.steps)))
+        self._vocoder.run()
+        return Piece(samples[0], last=True, warning=stream.warning)
+
+    def _piece(self, stream: ChatStream) -> Piece:
+        if stream.error is not None:
+            return Piece(_NOTHING, last=True, error=stream.error)
+        return _WAITING
+
+
+def samples_of(steps: int) -> int:
+    """Samples that the vocoder makes of so many steps: two mel frames a step, 256 samples between frames."""
+    return (2 * steps - 1) * 256
+
+
+def prompt_rows(
+    symbols: Sequence[int], codes: NDArray[np.int64], codebooks: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Network inputs (ids [n, codebooks], text [n]) of a text prompt and the codes of a recording."""
+    count = len(symbols)
+    ids = np.empty((count + len(codes), codebooks), np.int64)
+    ids[:count] = np.asarray(symbols, np.int64)[:, None]
+    ids[count:] = codes
+    text = np.zeros(len(ids), np.int64)
+    text[:count] = 1
+    return ids, text

@@ -1,0 +1,97 @@
+"""Text to token ids, with a wall between what a text says and what steers the model.
+
+Text thread, and the compiler. The only module that imports `tokenizers`. The vocabulary holds control
+tokens in brackets ([Ptts], [speed_5], [laugh]); they are added by name through `control`. Text from a
+request goes through `speech`: brackets become commas before the tokenizer sees them, and whatever special
+token would still come out is taken out, so that no message can change voice, pace or ending by its wording.
+Neighbours: `prompts.py` puts the pieces together.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from edged.errors import BundleError, MissingExtra
+
+# What a request may be allowed to write itself: sounds and pauses inside a sentence.
+TAGS = ("uv_break", "lbreak", "laugh")
+# Every bracket that a normalizer could turn into [ or ].
+_NEUTRAL = str.maketrans({**dict.fromkeys("[]\uff3b\uff3d\ufe47\ufe48【】〔〕〖〗", " , "), "_": " "})
+_BRACKETED = re.compile(r"\[[\w ]*\]", re.ASCII)
+_WORD_CHARS = 48  # the tokenizer gives up on a word of 100; no real one is as long as this
+_LONG_WORD = re.compile(rf"[^\s\u2e80-\u9fff]{{{_WORD_CHARS}}}(?=\S)")
+
+
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """Token ids of a text. breaks[i] says how good a place after token i is to cut: 2 after a mark, 1
+    between words, 0 inside a word."""
+
+    ids: tuple[int, ...]
+    breaks: tuple[int, ...]
+
+
+class Tokens:
+    """The tokenizer of one bundle."""
+
+    def __init__(self, file: Path) -> None:
+        try:
+            import tokenizers
+        except ImportError as error:
+            raise MissingExtra("tokenizers", "chattts", "a ChatTTS voice") from error
+        try:
+            self._tokenizer: Any = tokenizers.Tokenizer.from_file(str(file))
+        except Exception as error:  # the library raises plain Exception
+            raise BundleError(f"{file}: not a tokenizer: {str(error)[:200]}") from error
+        self._tokenizer.no_padding()
+        self._tokenizer.no_truncation()
+        self.size = int(self._tokenizer.get_vocab_size(with_added_tokens=True))
+        added = {
+            token.content: number for number, token in self._tokenizer.get_added_tokens_decoder().items()
+        }
+        vocabulary = self._tokenizer.get_vocab(with_added_tokens=False)
+        self._special = added | {w: n for w, n in vocabulary.items() if _BRACKETED.fullmatch(w)}
+        self.special_ids = frozenset(self._special.values())
+
+    def has(self, name: str) -> bool:
+        return f"[{name}]" in self._special
+
+    def control(self, name: str) -> int:
+        """The id of the control token [name]."""
+        number = self._special.get(f"[{name}]")
+        if number is None:
+            raise BundleError(f"the tokenizer has no token [{name}]", "the checkpoint is of another kind")
+        return int(number)
+
+    def speech(self, text: str, allowed: Collection[str] = ()) -> Spoken:
+        """The ids of what is said. allowed: which of `TAGS` the text may contain as [tag]."""
+        ids: list[int] = []
+        breaks: list[int] = []
+        tags = [tag for tag in TAGS if tag in allowed]
+        parts = re.split(rf"\[({'|'.join(tags)})\]", text) if tags else [text]
+        for place, part in enumerate(parts):
+            if place % 2:
+                ids.append(self.control(part))
+                breaks.append(2)
+            else:
+                self._words(part, ids, breaks)
+        return Spoken(tuple(ids), tuple(breaks))
+
+    def _words(self, text: str, ids: list[int], breaks: list[int]) -> None:
+        plain = text.translate(_NEUTRAL)
+        encoding = self._tokenizer.encode(_LONG_WORD.sub(r"\g<0> ", plain), add_special_tokens=False)
+        words = encoding.word_ids
+        tokens = encoding.tokens
+        last = len(encoding.ids) - 1
+        for place, number in enumerate(encoding.ids):
+            if number in self.special_ids:
+                continue  # above all [UNK]: a character that the model has never seen
+            ids.append(number)
+            if place == last or words[place] != words[place + 1]:
+                breaks.append(2 if not any(map(str.isalnum, tokens[place])) else 1)
+            else:
+                breaks.append(0)

@@ -1,0 +1,120 @@
+"""The voices of a ChatTTS bundle: one model, one synthesizer, a frontend for each named speaker.
+
+Made on the loading thread; the frontends then live on the text thread, the synthesizer on the engine
+thread. Neighbours: everything of this package.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edged import settings
+from edged.bundle import Bundle
+from edged.engine import select
+from edged.engine.api import Engine
+from edged.engine.buffers import Arena
+from edged.errors import BadSpeaker
+from edged.job import Params
+from edged.voices import load
+from edged.voices.api import Frontend, Synthesizer, Voice, VoiceCard
+from edged.voices.chattts import data, speakers
+from edged.voices.chattts.frontend import ChatFrontend
+from edged.voices.chattts.generator import Generator
+from edged.voices.chattts.synth import ChatSynthesizer, SpeakerData
+from edged.voices.chattts.tokens import Tokens
+
+CONTROLS = 4  # tokens of a code prompt besides the texts: [Stts] [spk_emb] [speed_N] [Ptts]
+_WARM_UP = "The quick brown fox, 3 times. 四是四。"
+
+
+class ChatVoice:
+    """Implements `Voice`. The first one of a bundle warms up and closes what they share."""
+
+    frontend: Frontend
+    synthesizer: Synthesizer
+
+    def __init__(
+        self, card: VoiceCard, frontend: ChatFrontend, synthesizer: ChatSynthesizer, first: bool
+    ) -> None:
+        self.card = card
+        self.frontend = frontend
+        self.synthesizer = synthesizer
+        self._shared = synthesizer if first else None
+
+    def warm_up(self) -> None:
+        for _ in self.frontend.utterances(_WARM_UP, Params()):
+            pass
+        if self._shared is not None:
+            self._shared.warm_up()
+
+    def close(self) -> None:
+        if self._shared is not None:
+            self._shared.shut()
+
+
+def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[Voice]:
+    name = bundle.manifest.name
+    tokens = Tokens(bundle.data_path("tokenizer"))
+    people = data.read(bundle.data_path("speakers"), data.Speakers).voices
+    sampling = data.read(bundle.data_path("sampling"), data.Sampling)
+    generator = Generator(engine(bundle, "gpt", config, arena), bundle.limit("prompt_piece"))
+    vocoder = engine(bundle, "vocoder", config, arena)
+    samples = [tokens.speech(person.text).ids for person in people]
+    rows = [speaker_data(bundle, person) for person in people]
+    for person, sample, row in zip(people, samples, rows, strict=True):
+        check_prompt(bundle, person.name, len(sample) + len(row.prompt))
+    synthesizer = ChatSynthesizer(generator, vocoder, arena, name, rows, sampling)
+    by_name = {card.name: card for card in load.cards(bundle)}
+    voices: list[Voice] = []
+    for index, (person, sample) in enumerate(zip(people, samples, strict=True)):
+        frontend = ChatFrontend(
+            tokens,
+            most=bundle.limit("max_text"),
+            speaker=index,
+            embedded=bool(person.code),
+            sample=sample,
+            speed=sampling.speed,
+        )
+        voices.append(ChatVoice(by_name[person.name], frontend, synthesizer, index == 0))
+    return voices
+
+
+def engine(bundle: Bundle, name: str, config: settings.Engine, arena: Arena) -> Engine:
+    entry = bundle.engine(name)
+    return select.load(
+        bundle.path / entry.file,
+        bundle.manifest.backend,
+        [tensor.spec() for tensor in entry.inputs],
+        [tensor.spec() for tensor in entry.outputs],
+        arena,
+        config,
+        name=f"{bundle.manifest.name}.{name}",
+    )
+
+
+def speaker_data(bundle: Bundle, person: data.Speaker) -> SpeakerData:
+    """A speaker's codes as the network takes them. Raises `BadSpeaker`."""
+    hidden, codebooks = bundle.limit("hidden"), bundle.limit("codebooks")
+    vector: NDArray[np.float32] = np.zeros(hidden, np.float32)
+    prompt = np.zeros((0, codebooks), np.int64)
+    if person.code:
+        vector = speakers.embedding(speakers.decode_speaker(person.code, hidden))
+    if person.prompt:
+        prompt = speakers.decode_prompt(person.prompt, codebooks, bundle.limit("audio_tokens") - 1).T
+    return SpeakerData(vector, prompt)
+
+
+def sample_limit(bundle: Bundle) -> int:
+    """Most tokens of a recording, its text and its codes, beside the longest text of an utterance."""
+    return bundle.limit("max_prompt") - bundle.limit("max_text") - CONTROLS
+
+
+def check_prompt(bundle: Bundle, name: str, sample: int) -> None:
+    """sample: tokens of a recording. Raises `BadSpeaker`."""
+    most = sample_limit(bundle)
+    if sample > most:
+        raise BadSpeaker(
+            f"the recording of voice {name!r} takes {sample} tokens; this bundle has room for {most}",
+            "enroll a shorter recording (47 tokens a second), or build the bundle with more --positions",
+        )
