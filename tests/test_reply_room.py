@@ -61,6 +61,12 @@ def desk(monkeypatch: pytest.MonkeyPatch) -> Iterator[Desk]:
         stop[1].set()
 
 
+@pytest.fixture(autouse=True)
+def one_chunk_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whole replies are encoded several chunks at a time; here each one is to be seen."""
+    monkeypatch.setattr(reply, "MERGED", 1)
+
+
 @pytest.fixture
 def outbox() -> Outbox:
     return Outbox()
