@@ -40,7 +40,9 @@ def building(out: Path) -> Iterator[Path]:
     A bundle that is there already is exchanged in one step, and a running daemon keeps the files it has
     open. What a killed build left behind is removed by the next build of the same bundle.
     """
-    out = out.absolute()
+    out = out.resolve()  # a link stays one: what it points to is replaced
+    if not out.name:
+        raise BundleError(f"{out} cannot be a bundle", "choose a directory of its own")
     try:
         out.parent.mkdir(parents=True, exist_ok=True)
         _sweep(out)

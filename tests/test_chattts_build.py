@@ -212,10 +212,14 @@ def test_a_report_has_figures_and_plots(full: Path, tiny_checkpoint: Path, tmp_p
 
 def loosen(bundle: Path, **thresholds: float) -> None:
     """Random weights give a flat distribution: real thresholds need not hold for it."""
-    manifest = read_manifest(bundle)
-    write_manifest(
-        bundle, msgspec.structs.replace(manifest, thresholds={"min_weight_snr_db": 10.0, **thresholds})
-    )
+    loose = {
+        "min_weight_snr_db": 10.0,
+        "min_cache_snr_db": -100.0,
+        "min_token_agreement": 0.0,
+        "max_kl": 100.0,
+        "min_waveform_snr_db": -100.0,
+    }
+    write_manifest(bundle, msgspec.structs.replace(read_manifest(bundle), thresholds=loose | thresholds))
 
 
 def test_a_bundle_beyond_its_thresholds_fails(quarter: Path, tiny_checkpoint: Path) -> None:
@@ -318,3 +322,59 @@ def test_two_voices_are_added_while_a_reader_looks_on(copy: Path) -> None:
     assert process.returncode == 0
     assert seen <= {1, 2}
     assert len(Bundle.load(copy).manifest.voices) == 2
+
+
+# -- what must not happen -----------------------------------------------------------------------
+
+
+def test_numbers_that_are_none_never_pass_for_equal() -> None:
+    broken = np.array([1.0, np.nan])
+    assert snr_db(np.ones(2), broken) == snr_db(broken, np.ones(2)) == float("-inf")
+
+
+def test_a_manifest_without_limits_fails_verification(
+    quarter: Path, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    bundle = tmp_path / "unlimited"
+    shutil.copytree(quarter, bundle)
+    write_manifest(bundle, msgspec.structs.replace(read_manifest(bundle), thresholds={"min_typo": 1.0}))
+    assert "min_weight_snr_db" in edged("bundle", "verify", bundle, "--against", tiny_checkpoint, code=1)
+
+
+def test_an_override_that_matches_nothing_is_refused(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    with pytest.raises(BadValue, match="matches no layer"):
+        build_chattts(tmp_path / "b", tiny_checkpoint, overrides=("layer.0.*=int8",))
+    assert not (tmp_path / "b").exists()
+
+
+def test_voices_added_at_the_same_time_are_all_kept(copy: Path) -> None:
+    command = [sys.executable, "-m", "edged", "voice", "random", "--bundle", str(copy)]
+    running = [
+        subprocess.Popen([*command, "--seed", str(n), "--name", f"v{n}"], stderr=subprocess.DEVNULL)
+        for n in range(4)
+    ]
+    assert [process.wait(60) for process in running] == [0] * 4
+    assert {f"v{n}" for n in range(4)} <= {voice.name for voice in Bundle.load(copy).manifest.voices}
+
+
+def test_a_build_does_not_drop_voices_that_were_added(copy: Path, tiny_checkpoint: Path) -> None:
+    edged("voice", "random", "--bundle", copy, "--seed", 9, "--name", "precious")
+    with pytest.raises(BadValue, match="precious"):
+        build_chattts(copy, tiny_checkpoint)
+    assert "precious" in {voice.name for voice in Bundle.load(copy).manifest.voices}
+
+
+def test_a_link_to_a_bundle_stays_a_link(copy: Path, tmp_path: Path) -> None:
+    link = tmp_path / "link"
+    link.symlink_to(copy)
+    edged("voice", "random", "--bundle", link, "--seed", 3, "--name", "linked")
+    assert link.is_symlink()
+    assert "linked" in {voice.name for voice in Bundle.load(copy).manifest.voices}
+
+
+def test_a_speaker_that_cannot_be_loaded_is_not_stored(copy: Path) -> None:
+    huge = speakers.encode_statistics(np.full(HIDDEN, 60_000.0), np.full(HIDDEN, 60_000.0))
+    with pytest.raises(BadSpeaker):
+        speakers.random_speaker(huge, HIDDEN, 1)
+    with pytest.raises(BadSpeaker):
+        people.add(Bundle.load(copy), people.person("bad", code=speakers.encode_speaker(np.ones(3))))

@@ -5,6 +5,7 @@ Neighbours: `edged.bundle`, `edged.compiler` and `edged.config`, imported when t
 
 from __future__ import annotations
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -64,6 +65,8 @@ def build(family: str, out: Path | None, options: tuple[str, ...], **family_opti
         compiler.check(family, given)
     except BadValue as error:
         raise click.BadParameter(str(error), param_hint="options") from None
+    for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: what is half built is taken away
+        signal.signal(number, signal.default_int_handler)
     target = out or writable_bundle_directory(_configured()) / str(given.get("name", family))
     with progress_bar() as progress:
         path = compiler.build(family, target, progress, **given)

@@ -52,6 +52,11 @@ def record(voice: Voice, text: str, *, samples_within: int, bands_within_db: flo
     """The fingerprint of `text` as this machine speaks it."""
     params = Params()
     samples = speak(voice, text, params)
+    if not np.isfinite(samples).all() or not samples.any():
+        raise EngineError(
+            f"voice {voice.card.name}: speaks nothing but {'noise' if samples.any() else 'silence'}",
+            "the network's weights are damaged, or too large for this precision",
+        )
     return Golden(
         text=text,
         speed=params.speed,

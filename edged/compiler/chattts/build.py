@@ -17,7 +17,7 @@ from edged.bundle import FORMAT, EngineFile, File, Licence, Manifest
 from edged.bundle_write import building
 from edged.compiler.chattts import licences, people, sentences
 from edged.compiler.chattts.checkpoint import Checkpoint
-from edged.compiler.chattts.options import Options, check
+from edged.compiler.chattts.options import Options, check, check_overrides
 from edged.compiler.chattts.quantize import Sensitivity
 from edged.compiler.chattts.thresholds import THRESHOLDS
 from edged.compiler.parts import Progress, engine_entry, file_entry, finish, need, provenance, within
@@ -63,6 +63,8 @@ def build(
     progress("checkpoint", 0.0)
     with Checkpoint.open(Path(checkpoint)) as source:
         known = people.collect(speakers, spk_stat, source.sizes.hidden)
+        people.check_kept(out, known)
+        check_overrides(options.overrides, source.sizes.layers)
         Tokens(source.tokenizer_file)  # tells early that the package is absent
         with building(out) as root:
             for folder in ("engines", "data"):

@@ -20,6 +20,7 @@ from edged.voices.chattts.voice import engine, sample_limit
 
 SHORTEST_S = 1.0  # less tells the model nothing about a voice
 SAMPLES_A_CODE = 512
+QUIET = 1e-3  # standard deviation; -60 dB: below it there is nothing to hear
 
 
 def prompt_code(bundle: Bundle, audio: Path, text: str) -> str:
@@ -68,11 +69,13 @@ def read(audio: Path, rate: int) -> NDArray[np.float32]:
     import soundfile
     import soxr
 
+    if not audio.is_file():
+        raise BadValue(f"{audio}: is not a file", "give a WAV, FLAC, OGG or MP3 file")
     try:
         channels, own_rate = soundfile.read(str(audio), dtype="float32", always_2d=True)
     except (OSError, RuntimeError) as error:
         raise BadValue(f"{audio}: cannot be read: {error}", "give a WAV, FLAC, OGG or MP3 file") from error
     mono = channels.mean(axis=1)
-    if not np.isfinite(mono).all() or not mono.any():
+    if not np.isfinite(mono).all() or float(np.std(mono)) < QUIET:
         raise BadValue(f"{audio}: holds no sound", "record again")
     return np.asarray(soxr.resample(mono, own_rate, rate) if own_rate != rate else mono, np.float32)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fnmatch import fnmatchcase
 from typing import Literal, get_args
 
 from edged.errors import BadValue, did_you_mean
@@ -11,6 +12,7 @@ from edged.errors import BadValue, did_you_mean
 Precision = Literal["fp32", "int8", "int4"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
 OVERRIDES = (*PRECISIONS, "fp16")  # fp16 is for the embedding tables
+TABLES = ("emb_text", "emb_code", "head_text", "head_code")
 MAX_TEXT = 80  # tokens of an utterance's text: about 16 s of speech, which is what the cache holds
 
 
@@ -53,6 +55,20 @@ def check(
             f"positions {positions}, slots {slots}", "choose 64 to 8192 positions and 1 to 64 slots"
         )
     return Options(_precision(precision), _overrides(overrides), positions, slots, extras, calibrated)
+
+
+def check_overrides(overrides: Sequence[tuple[str, str]], layers: int) -> None:
+    """Raises `BadValue` for a pattern that matches no layer."""
+    parts = ("qkv", "out", "gate_up", "down")
+    names = [*TABLES, *(f"layers.{layer}.{part}" for layer in range(layers) for part in parts)]
+    for pattern, _ in overrides:
+        sound = pattern.startswith(("decoder.", "dvae.", "vocos."))  # layers of the vocoder
+        if not sound and not any(fnmatchcase(name, pattern) for name in names):
+            raise BadValue(
+                f"override {pattern!r} matches no layer",
+                f"the layers are {', '.join(TABLES)}, layers.0 to layers.{layers - 1}, each with "
+                f"{', '.join(parts)}; and decoder.* and vocos.*",
+            )
 
 
 def _precision(precision: str) -> Precision:

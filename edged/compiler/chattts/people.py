@@ -5,14 +5,17 @@ CLI process only. Neighbours: `build.py` and `edged voice` call; `edged.voices.c
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import fcntl
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import msgspec
 
-from edged.bundle import MANIFEST, Bundle, Manifest, VoiceInfo
+from edged.bundle import MANIFEST, Bundle, Manifest, VoiceInfo, read_manifest
 from edged.bundle_write import describe, rewriting, write_manifest
-from edged.errors import BadSpeaker, BadValue
+from edged.errors import BadSpeaker, BadValue, BundleError
 from edged.voices.chattts import data, speakers
 
 UNNAMED = "neutral"  # the voice of a bundle that was given no speaker: [empty_spk]
@@ -35,11 +38,27 @@ def collect(given: Sequence[str], statistics: str | Path, hidden: int) -> data.S
     if len(set(names)) != len(names):
         raise BadSpeaker("two speakers have the same name")
     drawn = _read(Path(statistics)).strip() if statistics else ""
-    if drawn:
+    if statistics:
         speakers.decode_statistics(drawn, hidden)
     if not voices and drawn:
         voices = [person(RANDOM, code=speakers.encode_speaker(speakers.random_speaker(drawn, hidden, 1)))]
     return data.Speakers(voices=tuple(voices) or (person(UNNAMED),), statistics=drawn)
+
+
+def check_kept(out: Path, known: data.Speakers) -> None:
+    """A build must not silently drop the voices that were added to the bundle it replaces."""
+    if not (out / MANIFEST).is_file():
+        return
+    try:
+        old = {voice.name for voice in read_manifest(out).voices}
+    except BundleError:
+        return  # what is damaged has nothing to keep
+    lost = old - {voice.name for voice in known.voices} - {UNNAMED, RANDOM}
+    if lost:
+        raise BadValue(
+            f"{out}: holds voices that this build would drop: {', '.join(sorted(lost))}",
+            "give them with --speaker, choose another --out, or move the old bundle away",
+        )
 
 
 def person(name: str, **facts: str) -> data.Speaker:
@@ -70,7 +89,30 @@ def random_code(bundle: Bundle, seed: int) -> str:
 
 
 def add(bundle: Bundle, new: data.Speaker) -> Manifest:
-    """Puts a voice into a bundle, or in the place of its namesake; the bundle changes in one step."""
+    """Puts a voice into a bundle, or in the place of its namesake; the bundle changes in one step.
+
+    One at a time: a second process waits, and then adds to what the first has made.
+    """
+    with _alone(bundle.path.parent):
+        return _add(Bundle.load(bundle.path, verify=False), new)
+
+
+@contextmanager
+def _alone(folder: Path) -> Iterator[None]:
+    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(handle)
+
+
+def _add(bundle: Bundle, new: data.Speaker) -> Manifest:
+    # One voice that cannot be loaded would keep the daemon from starting with all the others.
+    if new.code:
+        speakers.decode_speaker(new.code, bundle.limit("hidden"))
+    if new.prompt:
+        speakers.decode_prompt(new.prompt, bundle.limit("codebooks"), bundle.limit("audio_tokens") - 1)
     known = data.read(bundle.data_path("speakers"), data.Speakers)
     replaced = {voice.name: voice for voice in known.voices} | {new.name: new}
     infos = {voice.name: voice for voice in bundle.manifest.voices} | {new.name: info(new)}

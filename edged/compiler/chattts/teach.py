@@ -146,7 +146,9 @@ def divergence(expected: NDArray[np.float64], found: NDArray[np.float64]) -> NDA
 
 
 def snr_db(expected: NDArray[Any], found: NDArray[Any]) -> float:
-    """Power of what is expected over power of the difference."""
+    """Power of what is expected over power of the difference; minus infinity for what is no number."""
+    if not (np.isfinite(expected).all() and np.isfinite(found).all()):
+        return float("-inf")
     signal = float(np.square(expected, dtype=np.float64).sum())
     noise = float(np.square(np.subtract(expected, found, dtype=np.float64)).sum())
     if noise <= 0 or signal <= 0:

@@ -60,7 +60,9 @@ class Measured:
 
     def verdicts(self) -> dict[str, bool]:
         figures = self.figures()
-        return {
+        # A manifest without a usable limit must not pass for one that was met.
+        unlimited = {name: False for name in figures if name not in self.thresholds}
+        return unlimited | {
             name: (figures[name] >= limit) if name.startswith("min_") else (figures[name] <= limit)
             for name, limit in self.thresholds.items()
             if name in figures
@@ -74,6 +76,14 @@ def measure(bundle: Bundle, checkpoint: Path, progress: Progress) -> Measured:
             f"{bundle.path}: only bundles of family chattts can be compared with a checkpoint", ""
         )
     with tempfile.TemporaryDirectory(prefix="edged-verify-") as folder, Checkpoint.open(checkpoint) as source:
+        caches = sum(tensor.name.startswith("past_k") for tensor in bundle.engine("gpt").inputs)
+        ours, theirs = (bundle.limit("hidden"), caches), (source.sizes.hidden, source.sizes.layers)
+        if ours != theirs:
+            raise BundleError(
+                f"{bundle.path}: was built from a checkpoint of another size (width and layers {ours}, "
+                f"here {theirs})",
+                "compare it with the checkpoint it was built from",
+            )
         gpt, vocoder = Path(folder) / "gpt.onnx", Path(folder) / "vocoder.onnx"
         rows = teach.prompts(bundle)
         positions = max(len(ids) for ids, _ in rows) + teach.STEPS

@@ -125,10 +125,16 @@ def encode_statistics(deviation: NDArray[Any], mean: NDArray[Any]) -> str:
 
 
 def random_speaker(statistics: str, hidden: int, seed: int) -> Vector:
-    """A speaker drawn from the statistics; the same seed gives the same one. All of it in fp16."""
+    """A speaker drawn from the statistics; the same seed gives the same one. All of it in fp16.
+
+    Raises `BadSpeaker` for statistics whose speakers do not fit into fp16.
+    """
     deviation, mean = decode_statistics(statistics, hidden)
     noise = np.random.Generator(np.random.PCG64(seed)).standard_normal(hidden).astype(np.float16)
-    drawn: Vector = noise * deviation + mean
+    with np.errstate(over="ignore", invalid="ignore"):
+        drawn: Vector = noise * deviation + mean
+    if not np.isfinite(drawn).all():
+        raise BadSpeaker("the statistics give speakers that are not finite", "check the file of --spk-stat")
     return drawn
 
 

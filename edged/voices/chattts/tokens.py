@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from edged.errors import BundleError, MissingExtra
+from edged.errors import BundleError, BundleManifestInvalid, MissingExtra
 
 # What a request may be allowed to write itself: sounds and pauses inside a sentence.
 TAGS = ("uv_break", "lbreak", "laugh")
@@ -83,7 +83,11 @@ class Tokens:
 
     def _words(self, text: str, ids: list[int], breaks: list[int]) -> None:
         plain = text.translate(_NEUTRAL)
-        encoding = self._tokenizer.encode(_LONG_WORD.sub(r"\g<0> ", plain), add_special_tokens=False)
+        spaced = _LONG_WORD.sub(r"\g<0> ", plain)
+        try:
+            encoding = self._tokenizer.encode(spaced, add_special_tokens=False)
+        except Exception as error:  # the library raises nothing more particular
+            raise BundleManifestInvalid("the tokenizer of the bundle is damaged") from error
         words = encoding.word_ids
         tokens = encoding.tokens
         last = len(encoding.ids) - 1
