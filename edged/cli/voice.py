@@ -27,9 +27,14 @@ def voice() -> None:
 
 def _load(place: str) -> Bundle:
     from edged.bundle import Bundle
-    from edged.errors import BundleError
+    from edged.compiler.chattts import people
+    from edged.errors import BundleError, BundleMissing
 
-    bundle = Bundle.load(locate(place))
+    path = locate(place)
+    if not path.is_dir():
+        raise BundleMissing(f"{path}: no bundle there")
+    with people.alone(path, reading=True):  # a change in the middle of the check would look like damage
+        bundle = Bundle.load(path)
     if bundle.manifest.family != "chattts":
         raise BundleError(f"{bundle.path}: only bundles of family chattts have voices to choose from", "")
     return bundle

@@ -93,15 +93,16 @@ def add(bundle: Bundle, new: data.Speaker) -> Manifest:
 
     One at a time: a second process waits, and then adds to what the first has made.
     """
-    with _alone(bundle.path.parent):
+    with alone(bundle.path):
         return _add(Bundle.load(bundle.path, verify=False), new)
 
 
 @contextmanager
-def _alone(folder: Path) -> Iterator[None]:
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+def alone(bundle: Path, *, reading: bool = False) -> Iterator[None]:
+    """Holds the folder of a bundle against others that add voices; readers keep only those out."""
+    handle = os.open(bundle.resolve().parent, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(handle, fcntl.LOCK_EX)
+        fcntl.flock(handle, fcntl.LOCK_SH if reading else fcntl.LOCK_EX)
         yield
     finally:
         os.close(handle)
