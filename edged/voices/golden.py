@@ -1,6 +1,6 @@
 """The golden utterance: proves that a voice on this machine still sounds as it did when it was built.
 
-Called by the compiler (to record), by `edged doctor` and by tests (to compare). Runs a voice to the
+Called by the compiler (to record) and by tests (to compare). Runs a voice to the
 end on the calling thread, so never while the daemon's engine thread owns that voice.
 """
 
