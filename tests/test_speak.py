@@ -190,17 +190,21 @@ def test_a_daemon_that_was_stopped_goes_on_where_it_was(
         ending = stop_while_speaking(speaking, socket, stop_s)
         played = heard(recording, 0.8)
     assert ending["event"] == "done", ending
-    assert speaking.request({"op": "stats"})["underruns"] > before
-    assert "sound underrun" in speaking.log
-    assert "audio.latency_ms" in speaking.log
+    counted = speaking.request({"op": "stats"})["underruns"] - before
     found = lags(sound, played)
     whole = [lag for lag in found if lag is not None]
+    # The sound server may have asked for more than the latency ahead, and a short stop then stays unheard.
+    if stop_s > 1 or len(whole) < len(found) or whole[-1]:
+        assert counted > 0
+        assert "sound underrun" in speaking.log
+        assert "audio.latency_ms" in speaking.log
     assert found[:5] == [0] * 5  # the begin
     assert found[-1] is not None  # and the end are there
     # The rest is there in order; a gap may break a few pieces, and a busy machine may make more gaps.
     assert len(found) - len(whole) <= 6
     assert all(later - lag > -0.15 * RATE for lag, later in itertools.pairwise(whole))
-    assert whole[-1] / RATE > stop_s - AUDIO["latency_ms"] / 1000 - 0.1
+    if counted:
+        assert whole[-1] / RATE > stop_s - AUDIO["latency_ms"] / 1000 - 0.1
 
 
 @pytest.mark.parametrize("stop_s", [0.3, 0.6, 1.5])
