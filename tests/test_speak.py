@@ -194,7 +194,7 @@ def test_a_daemon_that_was_stopped_goes_on_where_it_was(
     found = lags(sound, played)
     whole = [lag for lag in found if lag is not None]
     # The sound server may have asked for more than the latency ahead, and a short stop then stays unheard.
-    if stop_s > 1 or len(whole) < len(found) or whole[-1]:
+    if stop_s > 1 or whole[-1] > 0.02 * RATE:
         assert counted > 0
         assert "sound underrun" in speaking.log
         assert "audio.latency_ms" in speaking.log
