@@ -27,7 +27,8 @@ from edged.errors import (
     did_you_mean,
 )
 from edged.job import Job, JobState, Params, Priority, Sink
-from edged.settings import Limits
+from edged.params import resolve
+from edged.settings import Limits, VoiceDefaults
 from edged.stats import Stats, first_audio_ms, rtf
 from edged.text.check import check
 from edged.voices.api import VoiceCard
@@ -101,8 +102,11 @@ class Admission:
         default_voice: str,
         sinks: Sinks,
         submit: Callable[[Job], None],
+        defaults: Mapping[str, VoiceDefaults] | None = None,
     ) -> None:
-        """From here jobs are taken. submit: receives an admitted job (the text stage)."""
+        """From here jobs are taken. submit: receives an admitted job (the text stage). defaults: how a
+        voice speaks where a request does not say."""
+        self._defaults = defaults or {}
         self.voices = voices
         self.default_voice = default_voice
         self._sinks = sinks
@@ -121,12 +125,13 @@ class Admission:
             raise TextTooLong(
                 f"the text has {len(request.text)} characters, the limit is {self._limits.text_chars}"
             )
+        params = resolve(request, self._defaults.get(card.name, VoiceDefaults()), card)
         checked = check(request.text, card.languages)
         rate = 0
         if isinstance(request, protocol.Synthesize):
             rate = check_format(request.format, card.sample_rate, request.sample_rate)
         self._check_room(request, peer)
-        job = self._make_job(request, peer, card, checked.text)
+        job = self._make_job(request, peer, card, checked.text, params)
         if isinstance(request, protocol.Synthesize):
             job.sink = self._sinks.reply(job, request.format, card.sample_rate, rate, request.stream)
         else:
@@ -176,7 +181,9 @@ class Admission:
                 f"this connection has {len(mine)} live jobs, the limit is {self._limits.jobs_per_client}"
             )
 
-    def _make_job(self, request: protocol.Speech, peer: Peer, card: VoiceCard, text: str) -> Job:
+    def _make_job(
+        self, request: protocol.Speech, peer: Peer, card: VoiceCard, text: str, params: Params
+    ) -> Job:
         self._count += 1
         now = monotonic()
         job = Job(
@@ -186,7 +193,7 @@ class Admission:
             kind="synthesize" if isinstance(request, protocol.Synthesize) else "speak",
             text=text,
             voice=card.name,
-            params=Params(speed=request.speed, volume=request.volume, seed=request.seed),
+            params=params,
             priority=Priority[request.priority.upper()],
             deadline=None if request.deadline_ms is None else now + request.deadline_ms / 1e3,
             on_start=self._on_start,
@@ -243,4 +250,5 @@ class Admission:
             format=ticket.format,
             sample_rate=ticket.sample_rate,
             warnings=job.warnings,
+            refined="\n".join(job.refined),
         )

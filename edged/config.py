@@ -132,10 +132,17 @@ def _fail_syntax(file: str, exc: yaml.MarkedYAMLError) -> NoReturn:
 
 
 def _check_voices(reading: Reading) -> None:
-    """A daemon without a voice is of no use."""
+    """A daemon without a voice is of no use, nor is a level of what is not done."""
     if not reading.settings.voices.bundles:
         hint = "name a bundle, or delete the line to keep the built-in voice"
         reading.report("voices.bundles", "expected at least one bundle", hint=hint)
+    for name, wanted in reading.settings.voices.defaults.items():
+        levels = {"oral": wanted.oral, "laugh": wanted.laugh, "break": wanted.break_}
+        level = next((level for level, value in levels.items() if value is not None), "")
+        if level and wanted.refine is False:
+            key = f"voices.defaults.{name}.{level}"
+            hint = "delete one of the two lines"
+            reading.report(key, "steers the refined text, but refine is false", hint=hint)
 
 
 def _check_limits(reading: Reading) -> None:

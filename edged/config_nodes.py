@@ -12,7 +12,7 @@ import math
 import re
 from contextlib import suppress
 from dataclasses import dataclass, field
-from typing import Any, TypeVar, get_args
+from typing import Any, TypeVar, get_args, get_origin
 
 import msgspec
 from msgspec.inspect import (
@@ -22,8 +22,10 @@ from msgspec.inspect import (
     ListType,
     LiteralType,
     Metadata,
+    NoneType,
     StrType,
     Type,
+    UnionType,
     type_info,
 )
 from msgspec.structs import FieldInfo, fields
@@ -96,12 +98,14 @@ class Reading:
                 continue
             self.given[key] = value
             with suppress(Wrong):
-                values[name] = self._setting(known[name], value, key)
+                values[known[name].name] = self._setting(known[name], value, key)
         return cls(**values)
 
     def _setting(self, info: FieldInfo, node: Node, key: str) -> Any:
         if isinstance(info.type, type) and issubclass(info.type, Group):
             return self._group(info.type, node, key)
+        if get_origin(info.type) is dict:
+            return self._named(get_args(info.type)[1], node, key)
         if isinstance(type_info(info.type), ListType) and isinstance(node, SequenceNode):
             (item_type,) = get_args(info.type)
             items = []
@@ -110,6 +114,26 @@ class Reading:
                     items.append(self._leaf(item_type, item, f"{key}[{index}]"))
             return items
         return self._leaf(info.type, node, key)
+
+    def _named(self, cls: type[G], node: Node, path: str) -> dict[str, G]:
+        """Groups under names that the user chose."""
+        if _is_null(node):
+            return {}
+        if not isinstance(node, MappingNode):
+            expected = describe(dict[str, cls], path)  # type: ignore[valid-type]
+            self.report(path, f"expected {expected}, got {_got(node)}", expected=expected, node=node)
+            raise Wrong
+        found: dict[str, G] = {}
+        for name_node, value in node.value:
+            name = name_node.value if isinstance(name_node, ScalarNode) else ""
+            key = f"{path}.{_shown(name) if name else _got(name_node)}"
+            if not name:
+                self.report(key, "expected a name", expected="a name", node=name_node)
+            elif name in found:
+                self.report(key, "is already set", hint="delete one of the two", node=name_node)
+            else:
+                found[name] = self._group(cls, value, key)
+        return found
 
     def _leaf(self, annotation: Any, node: Node, key: str) -> Any:
         kind = type_info(annotation)
@@ -132,6 +156,8 @@ def _leaf(kind: Type, node: Node) -> Any:
     """The Python value a node means for a setting of this kind; ranges are left to msgspec."""
     if isinstance(kind, Metadata):
         return _leaf(kind.type, node)
+    if isinstance(kind, UnionType):  # with None, which is written by leaving the line out
+        return _leaf(next(member for member in kind.types if not isinstance(member, NoneType)), node)
     if not isinstance(node, ScalarNode):
         raise Wrong
     if _is_null(node) and not isinstance(kind, StrType):

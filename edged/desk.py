@@ -100,6 +100,7 @@ class Desk:
                     licence=c.licence,
                     bundle=c.bundle,
                     default=c.name == default,
+                    controls=list(c.controls),
                 )
                 for c in self._admission.voices.values()
             ],

@@ -50,22 +50,34 @@ class Utterance:
 
     symbols: the voice's own input ids (phonemes, characters or tokens), pads included.
     pause_s: silence after it, in seconds at speed 1.
-    speaker: which one, where several voices share a synthesizer.
     """
 
     index: int
     symbols: tuple[int, ...]
     pause_s: float = 0.0
-    speaker: int = 0
 
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """How a job wants to be spoken. speed 1.0 is the voice's own pace; volume is a linear gain."""
+    """How a job wants to be spoken. speed 1.0 is the voice's own pace; volume is a linear gain.
+
+    None is the voice's own. What a voice has no control for is None here. oral, laugh, break_: only with
+    refine. speaker: a speaker code, or "" for the voice's own.
+    """
 
     speed: float = 1.0
     volume: float = 1.0
     seed: int = 0
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    repetition_penalty: float | None = None
+    refine: bool = False
+    oral: int | None = None
+    laugh: int | None = None
+    break_: int | None = None
+    show_refined: bool = False
+    speaker: str = field(default="", repr=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,6 +141,7 @@ class Job:
     cursor: int = 0  # next utterance to synthesize
     error: EdgedError | None = None
     warnings: list[str] = field(default_factory=list)
+    refined: list[str] = field(default_factory=list, repr=False)  # with show_refined: sentence by sentence
     on_start: Callable[[Job], None] | None = None
     on_end: Callable[[Job], None] | None = None
     _state: JobState = JobState.QUEUED
@@ -148,9 +161,15 @@ class Job:
             if self._state is not JobState.QUEUED:
                 return False
             self._state = JobState.RUNNING
-        if self.on_start is not None:
+        if self.on_start is not None and not self.params.show_refined:
             self.on_start(self)
         return True
+
+    def tell_refined(self, text: str) -> None:
+        """Engine thread: the next sentence as it will be said. The first one is told with the start."""
+        self.refined.append(text)
+        if self.on_start is not None and len(self.refined) == 1:
+            self.on_start(self)
 
     def finish(self, state: JobState, error: EdgedError | None = None) -> bool:
         """Ends the job; True for the one caller whose ending counts.

@@ -3,7 +3,7 @@
 A request is one JSON object in a header frame. A reply or event is one JSON object in a header frame,
 followed by one binary frame when it carries audio. `decode_request` turns every malformed input into
 one of the `RequestError` classes; `schema()` prints JSON Schema generated from these same types.
-Neighbours: `server` and `client` call it; it imports only errors and job.
+Neighbours: `server` and `client` call it; it imports only leaves: controls, errors, words.
 """
 
 from __future__ import annotations
@@ -13,6 +13,17 @@ from typing import Annotated, Any, Literal, get_type_hints
 import msgspec
 from msgspec import Meta
 
+from edged.controls import (
+    Break,
+    Laugh,
+    Oral,
+    Penalty,
+    SpeakerCode,
+    Speed,
+    Temperature,
+    TopK,
+    TopP,
+)
 from edged.errors import (
     BadJson,
     BadReply,
@@ -43,14 +54,30 @@ class Request(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=T
     client: Name = ""
 
 
-class Speech(Request, kw_only=True, frozen=True):
-    """Fields of both speech operations."""
+class Speech(Request, kw_only=True, frozen=True, omit_defaults=True):
+    """Fields of both speech operations.
+
+    From speed to speaker: which of them a voice takes is in its `controls`; absent is the configuration's
+    or else the voice's own. refine: the model first rewrites the text as it would be said; oral (how
+    colloquial), laugh and break (pauses) steer that and turn it on; show_refined: what came out is told
+    in `started` and `done`. speaker: a speaker code instead of the voice's own speaker.
+    """
 
     text: str
     voice: Name = ""
-    speed: Annotated[float, Meta(ge=0.5, le=2.0)] = 1.0
     volume: Annotated[float, Meta(ge=0.0, le=4.0)] = 1.0
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
+    speed: Speed | None = None
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+    top_k: TopK | None = None
+    repetition_penalty: Penalty | None = None
+    refine: bool | None = None
+    oral: Oral | None = None
+    laugh: Laugh | None = None
+    break_: Break | None = msgspec.field(default=None, name="break")
+    show_refined: bool | None = None
+    speaker: SpeakerCode | None = None
     priority: PriorityName = "text"
     deadline_ms: Annotated[int, Meta(ge=1, le=86_400_000)] | None = None
     on_disconnect: Literal["finish", "cancel"] | None = None
@@ -134,9 +161,14 @@ class Accepted(Event, kw_only=True, frozen=True, tag="accepted"):
 
 
 class Started(Event, kw_only=True, frozen=True, tag="started"):
-    """Synthesis of the job began."""
+    """Synthesis of the job began.
+
+    refined: the first sentence as it will be said; with show_refined, and then the event comes when the
+    sentence is known.
+    """
 
     voice: str
+    refined: str = ""
 
 
 class Audio(Event, kw_only=True, frozen=True, tag="audio"):
@@ -156,7 +188,8 @@ class Done(Event, kw_only=True, frozen=True, tag="done"):
     """The job ended well. For reply=final of `synthesize` the whole audio is the next frame.
 
     rtf: synthesis seconds per second of audio. first_audio_ms: from receipt to the first audio
-    leaving for the socket or the loudspeaker.
+    leaving for the socket or the loudspeaker. refined: with show_refined, the text that was said, a
+    sentence a line.
     """
 
     audio_s: float
@@ -166,6 +199,7 @@ class Done(Event, kw_only=True, frozen=True, tag="done"):
     format: str = ""
     sample_rate: int = 0
     warnings: list[str] = []
+    refined: str = ""
 
 
 class Cancelled(Event, kw_only=True, frozen=True, tag="cancelled"):
@@ -218,7 +252,7 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
 
 
 class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):
-    """One voice in `voices_reply`."""
+    """One voice in `voices_reply`. controls: the fields of a request that steer it."""
 
     name: str
     family: str
@@ -228,6 +262,7 @@ class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):
     licence: str
     bundle: str
     default: bool
+    controls: list[str] = []
 
 
 class VoicesReply(Event, kw_only=True, frozen=True, tag="voices_reply"):
@@ -391,7 +426,8 @@ def _bad_value(exc: msgspec.ValidationError, request_type: type[Request], data: 
     """msgspec says "Expected `float`, got `str` - at `$.speed`"; people read it in other words."""
     text, _, path = str(exc).partition(" - at `$")
     name = path.rstrip("`").lstrip(".")
-    annotation = get_type_hints(request_type, include_extras=True).get(name)
+    attributes = {field.encode_name: field.name for field in msgspec.structs.fields(request_type)}
+    annotation = get_type_hints(request_type, include_extras=True).get(attributes.get(name, ""))
     if annotation is None:  # "Object missing required field `text`"
         missing = text.partition("`")[2].rstrip("`")
         return BadValue(f"the field {missing!r} is missing", "it is required")

@@ -17,6 +17,7 @@ from dataclasses import replace
 from time import monotonic
 from typing import Any
 
+import msgspec
 import zmq
 
 from edged import __version__, protocol
@@ -263,7 +264,12 @@ class Server:
             self._send(ticket.peer, event, audio, taken=None if sent is None else lambda: sent(0))
 
     def _publish(self, event: protocol.Event) -> None:
-        """Lifecycle events go to every subscriber; one that reads too slowly misses some, as PUB does."""
+        """Lifecycle events go to every subscriber; one that reads too slowly misses some, as PUB does.
+
+        What is said is for the job's own client only.
+        """
+        if isinstance(event, (protocol.Started, protocol.Done)) and event.refined:
+            event = msgspec.structs.replace(event, refined="")
         topic = str(event.__struct_config__.tag).encode()
         self._endpoints.pub.send_multipart([topic, protocol.encode(event)], zmq.NOBLOCK)
 

@@ -77,7 +77,9 @@ def read_settings(
     if endpoint:
         settings = replace(settings, listen=replace(settings.listen, endpoint=endpoint, events=""))
     if bundles:
-        settings = replace(settings, voices=replace(settings.voices, bundles=list(bundles), default=""))
+        settings = replace(
+            settings, voices=replace(settings.voices, bundles=list(bundles), default="", defaults={})
+        )
     if log_level:
         settings = replace(
             settings,
@@ -156,6 +158,7 @@ class Service:
             settings.voices.default or next(iter(voices)),
             sinks=Sinks(speaker=player.sink, reply=replies.sink),
             submit=text.submit,
+            defaults=settings.voices.defaults,
         )
         self._notify.ready(f"ready: {', '.join(voices)}")
         log.event(
@@ -221,7 +224,8 @@ class Service:
         self._server.post(job, event, payload)
 
     def _on_job_start(self, job: Job) -> None:
-        self._server.post(job, Started(id=job.client_id, job=job.id, voice=job.voice))
+        refined = job.refined[0] if job.refined else ""
+        self._server.post(job, Started(id=job.client_id, job=job.id, voice=job.voice, refined=refined))
 
     def _on_job_end(self, job: Job) -> None:
         self._server.post(job, None)

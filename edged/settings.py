@@ -11,6 +11,8 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
+from edged.controls import Break, Laugh, Oral, Penalty, Speed, Temperature, TopK, TopP
+
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=1)]
 Fraction = Annotated[float, Meta(ge=0.0, le=1.0)]
@@ -58,12 +60,27 @@ class Engine(Group, kw_only=True, frozen=True):
     spinning: bool = False
 
 
+class VoiceDefaults(Group, kw_only=True, frozen=True):
+    """How one voice speaks where a request does not say; None is the voice's own."""
+
+    speed: Speed | None = None
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+    top_k: TopK | None = None
+    repetition_penalty: Penalty | None = None
+    refine: bool | None = None
+    oral: Oral | None = None
+    laugh: Laugh | None = None
+    break_: Break | None = msgspec.field(default=None, name="break")
+
+
 class Voices(Group, kw_only=True, frozen=True):
-    """Which bundles are loaded at start."""
+    """Which bundles are loaded at start. defaults: by the name of a voice."""
 
     bundles: list[Text] = msgspec.field(default_factory=lambda: ["hibari"])
     directory: str = ""
     default: str = ""
+    defaults: dict[Text, VoiceDefaults] = msgspec.field(default_factory=dict)
 
 
 class Audio(Group, kw_only=True, frozen=True):

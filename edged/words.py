@@ -10,6 +10,7 @@ from typing import Annotated, Any, Literal, Union, get_args, get_origin
 
 from msgspec.inspect import (
     BoolType,
+    DictType,
     FloatType,
     IntType,
     ListType,
@@ -59,6 +60,8 @@ def _describe(kind: Type) -> str:
         if kind.ge is not None and kind.le is not None:
             return f"{what} from {kind.ge:.12g} to {kind.le:.12g}"
         return f"{what} of at least {kind.ge:.12g}" if kind.ge is not None else what
+    if isinstance(kind, DictType):
+        return "names, each with its settings below it"
     if isinstance(kind, ListType):
         return f"a list, each item {_describe(kind.item_type)}"
     if isinstance(kind, UnionType):

@@ -151,6 +151,8 @@ class Worker:
             return
         if piece.warning and piece.warning not in job.warnings:
             job.warnings.append(piece.warning)
+        if piece.refined:
+            job.tell_refined(piece.refined)
         rate = self._voices[job.voice].card.sample_rate
         pause = 0
         if piece.last:

@@ -16,6 +16,7 @@ from edged.job import Params
 from edged.voices.chattts import frontend as front
 from edged.voices.chattts.prompts import LEVELS, code_prompt, level, refine_prompt, speed_level
 from edged.voices.chattts.tokens import TAGS, Spoken, Tokens
+from edged.voices.chattts.utterance import ChatUtterance
 
 MOST = 24
 CONTROLS = (
@@ -130,6 +131,7 @@ def test_an_utterance_has_its_control_tokens_where_they_belong(tokens: Tokens, t
     made = front.ChatFrontend(tokens, most=MOST, speaker=3, embedded=True, speed=5)
     for number, utterance in enumerate(made.utterances(text, Params())):
         ids = utterance.symbols
+        assert isinstance(utterance, ChatUtterance)
         assert (utterance.index, utterance.speaker) == (number, 3)
         assert ids[:3] == (tokens.control("Stts"), tokens.control("spk_emb"), tokens.control("speed_5"))
         assert ids[-1] == tokens.control("Ptts")

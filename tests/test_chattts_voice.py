@@ -6,7 +6,7 @@ import threading
 import time
 import tracemalloc
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from edged.job import AudioChunk, Job, JobState, Params, Utterance
 from edged.voices.api import Voice
 from edged.voices.chattts import data, speakers
 from edged.voices.chattts.synth import RUNAWAY, ChatSynthesizer, samples_of
+from edged.voices.chattts.utterance import ChatUtterance
 from edged.voices.chattts.voice import check_prompt
 from edged.voices.load import open_bundle
 from edged.worker import Worker
@@ -108,7 +109,9 @@ def speak(synth: ChatSynthesizer, *wanted: tuple[Utterance, int, int]) -> list[S
 
 def utterance(voices: list[Voice], text: str = TEXT, speaker: int = 0, index: int = 0) -> Utterance:
     prepared = list(voices[speaker].frontend.utterances(text, Params()))
-    return Utterance(index, prepared[0].symbols, 0.0, speaker)
+    first = prepared[0]
+    assert isinstance(first, ChatUtterance)
+    return replace(first, index=index, speaker=speaker)
 
 
 def test_all_voices_share_one_synthesizer(voices: list[Voice]) -> None:
@@ -208,9 +211,9 @@ def test_an_ending_before_the_first_sound_is_drawn_again_then_an_error(
     endings = 0
     run = generator.prompt
 
-    def ending(row: int, ids: Any, text: Any) -> int:
+    def ending(row: int, ids: Any, text: Any, refine: bool = False) -> int:
         nonlocal endings
-        count = run(row, ids, text)
+        count = run(row, ids, text, refine)
         if endings:
             endings -= 1
             generator.ended[row] = 1
@@ -268,7 +271,7 @@ def test_a_recording_as_prompt_changes_the_voice(bundle_path: Path, tmp_path: Pa
         synthesizer = carla.synthesizer
         assert isinstance(synthesizer, ChatSynthesizer)
         spoken = speak(synthesizer, (first, 1, 0))[0].samples
-        same_text = Utterance(0, first.symbols, 0.0, 0)
+        same_text = ChatUtterance(0, first.symbols, 0.0, 0)
         assert speak(synthesizer, (same_text, 1, 0))[0].samples != spoken
         bundle = Bundle.load(copy)
         with pytest.raises(BadSpeaker, match="enroll a shorter recording"):

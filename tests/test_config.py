@@ -9,7 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, get_args
+from typing import Any, get_args, get_origin
 
 import msgspec
 import pytest
@@ -430,7 +430,7 @@ def test_the_template_explains_every_setting(group: str, setting: msgspec.struct
 
 def test_the_template_comes_from_an_installed_package(tmp_path: Path) -> None:
     (tmp_path / "edged" / "data").mkdir(parents=True)
-    for name in ("__init__", "config", "config_nodes", "errors", "paths", "settings", "words"):
+    for name in ("__init__", "config", "config_nodes", "controls", "errors", "paths", "settings", "words"):
         shutil.copy(ROOT / "edged" / f"{name}.py", tmp_path / "edged")
     code = "from edged import config; print(config.template(), end='')"
     run = [sys.executable, "-c", code]
@@ -517,7 +517,8 @@ def test_all_wrong_settings_are_reported_at_once(wrong: set[int], unknown: int) 
     document: dict[str, dict[str, object]] = {}
     for index in wrong:
         group, setting = LEAVES[index]
-        document.setdefault(group, {})[setting.name] = {"wrong": 1}
+        named = get_origin(setting.type) is dict
+        document.setdefault(group, {})[setting.name] = [1] if named else {"wrong": 1}
     for index in range(unknown):
         document.setdefault("audio", {})[f"unknown{index}"] = 1
     expected = [IDS[index] for index in wrong] + [f"audio.unknown{index}" for index in range(unknown)]

@@ -22,7 +22,7 @@ PARTS = {
     "client": {"client"},
     "compiler": {"compiler"},
     "service": {"service"},
-    "server": {"server", "admission", "desk", "endpoints", "monitor", "outgoing"},
+    "server": {"server", "admission", "params", "desk", "endpoints", "monitor", "outgoing"},
     "worker": {"worker"},
     "watchdog": {"watchdog"},
     "systemd": {"systemd"},
@@ -41,10 +41,11 @@ PARTS = {
     "job": {"job"},
     "errors": {"errors"},
     "threads": {"threads"},  # names for threads
+    "controls": {"controls"},  # what a request may ask of a voice
     "words": {"words"},  # types in plain words
     "version": {"__init__"},  # edged itself: the version number
 }
-LEAVES = {"errors", "job", "settings", "threads", "words"}
+LEAVES = {"controls", "errors", "job", "settings", "threads", "words"}
 BASE = {"config", "paths", "log"} | LEAVES
 ENGINES = {"engine", "bundle"}
 MIDDLE = {"protocol", "stats", "scheduler", "text", "voices", "audio"}
@@ -74,6 +75,7 @@ ALLOWED: dict[str, set[str]] = {
     },  # settings: what an engine is loaded with; words: what an option may be; job: the trial run
     "cli": set(PARTS),
 }
+ALLOWED["settings"] |= {"controls"}  # the ranges of a voice's defaults
 ALLOWED["scheduler"] = LEAVES  # pure Python: no tensor library, no engine
 ALLOWED["text"] = BASE | {"voices"}  # the text stage drives a voice's frontend
 ALLOWED["voices"] |= {"text"}  # a frontend uses the common splitting and numbers

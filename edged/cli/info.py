@@ -69,11 +69,12 @@ def voices(state: State) -> None:
             f"{v.sample_rate} Hz",
             v.family,
             v.licence,
+            " ".join(v.controls),
             v.description,
         )
         for v in reply.voices
     ]
-    columns = ("voice", "languages", "rate", "family", "licence", "description")
+    columns = ("voice", "languages", "rate", "family", "licence", "controls", "description")
     state.show(reply, lambda: table(columns, rows))
 
 

@@ -20,7 +20,7 @@ from edged.errors import BadValue, FrameTooLarge, Starting
 
 if TYPE_CHECKING:
     from edged.client import Client
-    from edged.protocol import AnyEvent
+    from edged.protocol import Accepted, AnyEvent, Done
 
 STDIN_LIMIT = 1024 * 1024  # bytes; four times the largest request, so the client has the last word
 SUFFIXES = {
@@ -38,17 +38,42 @@ ASK_AGAIN_S = 0.25  # a daemon that is starting
 PRIORITIES = ("important", "message", "text", "notification", "progress")
 
 
+class Speaker(click.types.StringParamType):
+    """A speaker code, which is too long to type: also @FILE."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not str(value).startswith("@"):
+            return str(value)
+        path = Path(str(value)[1:])
+        with naming(str(path)):
+            data = path.read_bytes()
+        try:
+            return data.decode().strip()
+        except UnicodeDecodeError:
+            self.fail(f"{path} is not UTF-8 text", param, ctx)
+
+
 @click.command()
 @click.argument("text", nargs=-1, required=True)
 @click.option("--out", metavar="FILE|-", help="Write the audio here instead of speaking it; - is stdout.")
 @click.option("--voice", default="", metavar="NAME", help="See: edged voices.")
-@click.option("--speed", type=Number(0.5, 2.0), default=1.0, help="1.0 is the voice's own pace.")
+@click.option("--speed", type=Number(0.5, 2.0), help="1.0 is the voice's own pace.")
 @click.option("--volume", type=Number(0.0, 4.0), default=1.0, help="Linear gain.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="The same seed, the same audio.")
 @click.option("--format", "audio_format", type=click.Choice(FORMATS), help="Default: by the suffix of FILE.")
 @click.option("--sample-rate", type=click.IntRange(0, 192_000), default=0, metavar="HZ")
 @click.option("--priority", type=click.Choice(PRIORITIES), default="text")
 @click.option("--deadline-ms", type=click.IntRange(1, 86_400_000), help="Fail rather than start later.")
+@click.option("--temperature", type=Number(0.01, 10.0), help="How freely sounds are drawn.")
+@click.option("--top-p", type=Number(0.01, 1.0), help="Draw from this share of the likely sounds.")
+@click.option("--top-k", type=click.IntRange(1, 1000), help="Draw from so many likely sounds.")
+@click.option("--repetition-penalty", type=Number(0.1, 10.0), help="Above 1 avoids repeated sounds.")
+@click.option("--refine/--no-refine", default=None, help="Rewrite the text first, as it would be said.")
+@click.option("--oral", type=click.IntRange(0, 9), help="Refine: how colloquial.")
+@click.option("--laugh", type=click.IntRange(0, 2), help="Refine: how much laughter.")
+@click.option("--break", "break_", type=click.IntRange(0, 7), help="Refine: how many pauses.")
+@click.option("--show-refined", is_flag=True, default=None, help="Print what the text was rewritten to.")
+@click.option("--speaker", type=Speaker(), metavar="CODE|@FILE", help="A speaker code, or a file with one.")
 @click.option("--wait/--no-wait", default=True, help="Return when it is spoken, or at once.")
 @client_command
 @pass_state
@@ -72,6 +97,8 @@ def say(
     date | edged say -
     edged say --out - "A long text" | aplay
     """
+    if options["show_refined"] and not wait:
+        raise click.UsageError("--show-refined waits for the text, --no-wait for nothing")
     if out is None:
         if audio_format or sample_rate:
             raise click.UsageError("--format and --sample-rate are for --out; the loudspeaker has its own")
@@ -119,7 +146,7 @@ def _once_started(attempt: Callable[[], int], timeout_s: float) -> int:
 
 def _speak(state: State, client: Client, text: str, wait: bool, **options: Any) -> int:
     result = client.speak(text, wait=wait, **options)
-    state.show(result, None if wait else lambda: tell(result.job))
+    state.show(result, (lambda: _tell_refined(result)) if wait else lambda: tell(result.job))
     _warn(getattr(result, "warnings", []))
     return 0
 
@@ -128,7 +155,7 @@ def _to_file(state: State, client: Client, text: str, path: Path, **options: Any
     result = client.synthesize(text, **options)
     with naming(str(path)):
         path.write_bytes(result.data)
-    state.show(result.done)
+    state.show(result.done, lambda: _tell_refined(result.done))
     _warn(result.done.warnings)
     return 0
 
@@ -145,8 +172,15 @@ def _to_stdout(client: Client, text: str, **options: Any) -> int:
         mute_stdout()
         return FAILED
     if chunks.done is not None:
+        if chunks.done.refined:
+            complain(chunks.done.refined)  # stdout is the audio's
         _warn(chunks.done.warnings)
     return 0
+
+
+def _tell_refined(result: Accepted | Done) -> None:
+    if refined := getattr(result, "refined", ""):
+        tell(refined)
 
 
 def _check_place(out: str) -> None:

@@ -23,17 +23,31 @@ Scope = Literal["job", "mine", "all"]
 class SpeechOptions(TypedDict, total=False):
     """How a text is spoken.
 
-    voice: a name from `voices()`; "" is the daemon's default. speed: 0.5 to 2.0. volume: linear gain,
-    0.0 to 4.0. seed: the same seed gives the same samples. priority: important, message, text (the
-    default), notification, progress. deadline_ms: fail instead of starting later than this.
-    on_disconnect: whether a vanished client's job is finished (the default of speak) or cancelled (of
-    synthesize).
+    voice: a name from `voices()`; "" is the daemon's default. volume: linear gain, 0.0 to 4.0. seed: the
+    same seed gives the same samples. priority: important, message, text (the default), notification,
+    progress. deadline_ms: fail instead of starting later than this. on_disconnect: whether a vanished
+    client's job is finished (the default of speak) or cancelled (of synthesize).
+
+    The rest is refused by a voice that has no such control (`voices()` shows them); None is the daemon's
+    default. speed: 0.5 to 2.0. temperature, top_p, top_k, repetition_penalty: how sounds are drawn.
+    refine: rewrite the text as it would be said; oral (0 to 9), laugh (0 to 2) and break_ (0 to 7) steer
+    that. show_refined: what came of it is in `Started.refined` and `Done.refined`. speaker: a speaker code.
     """
 
     voice: str
-    speed: float
     volume: float
     seed: int
+    speed: float | None
+    temperature: float | None
+    top_p: float | None
+    top_k: int | None
+    repetition_penalty: float | None
+    refine: bool | None
+    oral: int | None
+    laugh: int | None
+    break_: int | None
+    show_refined: bool | None
+    speaker: str | None
     priority: PriorityName
     deadline_ms: int | None
     on_disconnect: OnDisconnect | None

@@ -10,13 +10,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from edged.controls import COMMON
 from edged.errors import EdgedError
 from edged.job import Params, Samples, Utterance
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceCard:
-    """What a client may know about a voice."""
+    """What a client may know about a voice. controls: the fields of a request that steer it."""
 
     name: str
     family: str
@@ -25,6 +26,7 @@ class VoiceCard:
     description: str
     licence: str
     bundle: str
+    controls: tuple[str, ...] = COMMON
 
 
 class Frontend(Protocol):
@@ -46,13 +48,15 @@ class Piece:
     """Output of one step for one stream. `samples` is a view, valid until the next step.
 
     It may be empty while a stream has nothing to hear yet. error: this utterance failed and the others of
-    the step did not; the job fails with it.
+    the step did not; the job fails with it. refined: the text of the utterance as it will be said, once it
+    is known, where the job wants to show it.
     """
 
     samples: Samples
     last: bool
     warning: str = ""
     error: EdgedError | None = None
+    refined: str = ""
 
 
 class Synthesizer(Protocol):

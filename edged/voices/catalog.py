@@ -9,15 +9,17 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+
+import msgspec
 
 from edged.bundle import Bundle, find
 from edged.engine.buffers import Arena
-from edged.errors import BundleMissing, ConfigError
+from edged.errors import BundleMissing, ConfigError, did_you_mean
 from edged.paths import bundle_directories
-from edged.settings import Settings
-from edged.voices.api import Voice
+from edged.settings import Settings, VoiceDefaults
+from edged.voices.api import Voice, VoiceCard
 from edged.voices.load import open_bundle
 
 log = logging.getLogger("edged.voices")
@@ -42,11 +44,28 @@ def load_voices(settings: Settings, arena: Arena, status: Callable[[str], object
             f"voices.default {default!r} is in none of the loaded bundles",
             f"the loaded voices are: {', '.join(voices)}",
         )
+    _check_defaults(settings.voices.defaults, {name: voice.card for name, voice in voices.items()})
     for voice in voices.values():
         status(f"warming up {voice.card.name}")
         if settings.service.warmup:
             voice.warm_up()
     return voices
+
+
+def _check_defaults(defaults: Mapping[str, VoiceDefaults], cards: Mapping[str, VoiceCard]) -> None:
+    """Each is of a loaded voice, and sets only what the voice can be steered by."""
+    for name, wanted in defaults.items():
+        card = cards.get(name)
+        if card is None:
+            hint = f"{did_you_mean(name, cards)} the loaded voices are: {', '.join(cards)}".strip()
+            raise ConfigError(f"voices.defaults: {name!r} is in none of the loaded bundles", hint)
+        for control in msgspec.structs.fields(VoiceDefaults):
+            value = getattr(wanted, control.name)
+            if value is not None and value is not False and control.encode_name not in card.controls:
+                raise ConfigError(
+                    f"voices.defaults.{name}.{control.encode_name}: this voice cannot be steered by it",
+                    f"it can by: {', '.join(card.controls)}",
+                )
 
 
 def _locate(name: str, settings: Settings) -> Path:

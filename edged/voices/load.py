@@ -10,24 +10,27 @@ from importlib import import_module
 
 from edged import settings
 from edged.bundle import Bundle
+from edged.controls import COMMON, GENERATIVE
 from edged.engine.buffers import Arena
 from edged.errors import BundleFamilyUnknown
 from edged.voices.api import Voice, VoiceCard
 
 Opener = Callable[[Bundle, settings.Engine, Arena], "list[Voice]"]
 
-_PACKAGES = {
-    "chattts": "edged.voices.chattts",
-    "hibari": "edged.voices.hibari",
-    "tone": "edged.voices.tone",
+# Family -> its package, and what steers its voices.
+_FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
+    "chattts": ("edged.voices.chattts", GENERATIVE),
+    "hibari": ("edged.voices.hibari", COMMON),
+    "tone": ("edged.voices.tone", COMMON),
 }
 
 
 def open_bundle(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[Voice]:
     """Loads the engines of a bundle into the arena and returns its voices, not warmed up yet."""
-    package = _PACKAGES.get(bundle.manifest.family)
-    if package is None:
+    family = _FAMILIES.get(bundle.manifest.family)
+    if family is None:
         raise BundleFamilyUnknown(f"{bundle.path}: voice family {bundle.manifest.family!r} is unknown")
+    package, _ = family
     opener: Opener = import_module(package).open_bundle
     return opener(bundle, config, arena)
 
@@ -35,6 +38,7 @@ def open_bundle(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
 def cards(bundle: Bundle) -> list[VoiceCard]:
     """What the manifest tells about the voices; loads nothing."""
     manifest = bundle.manifest
+    _, controls = _FAMILIES.get(manifest.family, ("", COMMON))
     return [
         VoiceCard(
             name=voice.name,
@@ -44,6 +48,7 @@ def cards(bundle: Bundle) -> list[VoiceCard]:
             description=voice.description,
             licence=manifest.licence.weights,
             bundle=manifest.name,
+            controls=controls,
         )
         for voice in manifest.voices
     ]

@@ -28,8 +28,8 @@ from edged.engine.buffers import Arena
 from edged.job import Params
 from edged.voices.chattts import data
 from edged.voices.chattts.frontend import ChatFrontend
-from edged.voices.chattts.generator import Generator
-from edged.voices.chattts.synth import SpeakerData, prompt_rows
+from edged.voices.chattts.generator import Generator, prompt_rows
+from edged.voices.chattts.synth import SpeakerData
 from edged.voices.chattts.tokens import Tokens
 from edged.voices.chattts.voice import engine, speaker_data
 

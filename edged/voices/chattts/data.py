@@ -14,6 +14,7 @@ import msgspec
 from msgspec import Meta
 
 from edged.errors import BundleManifestInvalid
+from edged.job import Params
 from edged.manifest import Name
 
 T = TypeVar("T", bound=msgspec.Struct)
@@ -47,6 +48,17 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
     min_steps: Annotated[int, Meta(ge=0)] = 0
     speed: Annotated[int, Meta(ge=0, le=9)] = 5
     attempts: Annotated[int, Meta(ge=1, le=100)] = 8
+
+    def asked(self, params: Params) -> Sampling:
+        """With what a request asks for in the place of the bundle's."""
+        wanted = {
+            "temperature": params.temperature,
+            "top_p": params.top_p,
+            "top_k": params.top_k,
+            "penalty": params.repetition_penalty,
+        }
+        given = {name: value for name, value in wanted.items() if value is not None}
+        return msgspec.structs.replace(self, **given) if given else self
 
 
 def read(file: Path, kind: type[T]) -> T:

@@ -9,10 +9,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 
+import numpy as np
+from numpy.typing import NDArray
+
+from edged.errors import BadSpeaker
 from edged.job import Params, Utterance
-from edged.voices.chattts.prompts import code_prompt, speed_level
+from edged.voices.chattts import speakers
+from edged.voices.chattts.prompts import code_prompt, refine_prompt, speed_level
 from edged.voices.chattts.tokens import Spoken, Tokens
+from edged.voices.chattts.utterance import ChatUtterance
 
 PARAGRAPH_PAUSE_S = 0.3
 
@@ -49,7 +56,7 @@ class ChatFrontend:
     """Implements `Frontend` for one named voice.
 
     most: text tokens of an utterance. sample: ids of what the voice's recording says, if it has one.
-    speed: the pace of speed 1.0 in the model's steps.
+    speed: the pace of speed 1.0 in the model's steps. hidden: numbers of a speaker.
     """
 
     def __init__(
@@ -61,6 +68,7 @@ class ChatFrontend:
         embedded: bool,
         sample: tuple[int, ...] = (),
         speed: int = 5,
+        hidden: int = 0,
     ) -> None:
         self._tokens = tokens
         self._most = most
@@ -68,24 +76,48 @@ class ChatFrontend:
         self._embedded = embedded
         self._sample = sample
         self._speed = speed
+        self._hidden = hidden
 
     def utterances(self, text: str, params: Params) -> Iterator[Utterance]:
-        speed = speed_level(params.speed, self._speed)
-        held: Utterance | None = None  # one behind, because a blank line lengthens the pause before it
+        """Raises `BadSpeaker` for a speaker code that is none."""
+        vector = self._vector(params.speaker) if params.speaker else None
+        held: ChatUtterance | None = None  # one behind, because a blank line lengthens the pause before it
         index = 0
         for line in text.split("\n"):
             if held is not None and not line.strip():
-                held = Utterance(held.index, held.symbols, PARAGRAPH_PAUSE_S, held.speaker)
+                held = replace(held, pause_s=PARAGRAPH_PAUSE_S)
             for ids in self._pieces(line):
                 if held is not None:
                     yield held
-                prompt = code_prompt(
-                    self._tokens, ids, speaker=self._embedded, sample=self._sample, speed=speed
-                )
-                held = Utterance(index, prompt, 0.0, self._speaker)
+                held = self._utterance(index, ids, params, vector)
                 index += 1
         if held is not None:
             yield held
+
+    def _vector(self, code: str) -> NDArray[np.float32]:
+        try:
+            return speakers.embedding(speakers.decode_speaker(code, self._hidden))
+        except BadSpeaker as error:
+            raise BadSpeaker(f"speaker {code[:8]!r}...: {error.message}", error.hint) from error
+
+    def _utterance(
+        self, index: int, ids: tuple[int, ...], params: Params, vector: NDArray[np.float32] | None
+    ) -> ChatUtterance:
+        """A speaker of the request takes the place of the voice's own and of its recording."""
+        prompt = code_prompt(
+            self._tokens,
+            ids,
+            speaker=self._embedded or vector is not None,
+            sample=self._sample if vector is None else (),
+            speed=speed_level(params.speed, self._speed),
+        )
+        refine: tuple[int, ...] = ()
+        if params.refine:
+            refine = refine_prompt(
+                self._tokens, ids, oral=params.oral, laugh=params.laugh, pauses=params.break_
+            )
+        end = len(prompt) - 1  # [Ptts] comes last
+        return ChatUtterance(index, prompt, 0.0, self._speaker, vector, refine, (end - len(ids), end))
 
     def _pieces(self, line: str) -> Iterator[tuple[int, ...]]:
         for sentence in sentences(plain(line)):

@@ -8,6 +8,7 @@ which rows run.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ class Generator:
         for name in ("temperature", "top_p", "top_k", "penalty"):
             full[name][:] = 1
         full["history"][:] = -1
+        self._spared: NDArray[np.int64] = full["history"].copy()
         self._placed = (-1, 0, 0)
 
     def seat(self, row: int, speaker: NDArray[np.float32], sampling: Sampling) -> None:
@@ -80,9 +82,10 @@ class Generator:
         noise.random(out=self._full["uniform"][row], dtype=np.float32)
         self._full["ban_end"][row] = ban_end
 
-    def prompt(self, row: int, ids: NDArray[np.int64], text: NDArray[np.int64]) -> int:
+    def prompt(self, row: int, ids: NDArray[np.int64], text: NDArray[np.int64], refine: bool = False) -> int:
         """Reads the next tokens of a prompt [n, codebooks]; how many it took. The result of the run counts
-        when they were the last ones."""
+        when they were the last ones. refine: words are drawn behind it, not codes."""
+        self._full["refine"][0] = refine
         count = min(self.piece, len(ids))
         self._place(row, 1, count)
         self._full_view("ids", (1, count, self.codebooks))[0] = ids[:count]
@@ -95,10 +98,23 @@ class Generator:
     def step(self, low: int, high: int) -> None:
         """One code for each row in low..high - 1. Rows that should not advance are run for nothing: they
         write where their next token will overwrite."""
+        self._step(low, high, refine=False)
+
+    def refine(self, low: int, high: int) -> None:
+        """One word for each row in low..high - 1, as `step` does. Nothing is penalised: the history of rows
+        that speak holds codes, which the text's vocabulary need not have."""
+        history, spared = self._full["history"], self._spared
+        spared[low:high] = history[low:high]
+        history[low:high] = -1
+        self._step(low, high, refine=True)
+        history[low:high] = spared[low:high]
+
+    def _step(self, low: int, high: int, refine: bool) -> None:
         count = high - low
+        self._full["refine"][0] = refine
         self._place(low, count, 1)
         self._full_view("ids", (count, 1, self.codebooks))[:, 0] = self._latest[low:high]
-        self._full_view("text", (count, 1))[:] = 0
+        self._full_view("text", (count, 1))[:] = refine
         self._last_index[low:high] = 0
         self._run(low, high, 1)
 
@@ -107,6 +123,11 @@ class Generator:
         self.lengths[row] += fed
         self._latest[row] = self.codes[row]
         self._full["history"][row, step % HISTORY] = self.codes[row]
+
+    def accept_word(self, row: int, fed: bool) -> None:
+        """The same for a word."""
+        self.lengths[row] += fed
+        self._latest[row] = self.codes[row]
 
     def warm_up(self) -> None:
         """The longest piece of a prompt, at the end of the cache, and a step of every number of rows."""
@@ -117,6 +138,7 @@ class Generator:
             self.prompt(0, ids[:count], text)
         self.lengths[:] = self.positions - 1
         for rows in range(self.rows, 0, -1):
+            self.refine(0, rows)
             self.step(0, rows)
         self.lengths[:] = 0
 
@@ -136,3 +158,16 @@ class Generator:
 
     def _full_view(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
         return self._engine.bind(name, shape)
+
+
+def prompt_rows(
+    symbols: Sequence[int], codes: NDArray[np.int64], codebooks: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Network inputs (ids [n, codebooks], text [n]) of a text prompt and the codes of a recording."""
+    count = len(symbols)
+    ids = np.empty((count + len(codes), codebooks), np.int64)
+    ids[:count] = np.asarray(symbols, np.int64)[:, None]
+    ids[count:] = codes
+    text = np.zeros(len(ids), np.int64)
+    text[:count] = 1
+    return ids, text

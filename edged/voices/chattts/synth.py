@@ -5,6 +5,9 @@ utterance that speaks, and makes the sound of one that has ended; so its length 
 waits for another one's. What the vocoder needs, a hidden state a step, is collected in a lane per utterance.
 
     PROMPT --(last piece read)--> SPEAK --(ending drawn, or limit)--> SOUND --(vocoder)--> last piece
+
+With a refine stage, an utterance first reads another prompt and draws words (REFINE), then begins again at
+PROMPT with a text made of them; `refine.py` has the rules. A step draws one word for each such utterance.
 """
 
 from __future__ import annotations
@@ -22,7 +25,9 @@ from edged.errors import EdgedError, EmptySpeech, EngineError, ShapeExceeded
 from edged.job import Params, Samples, Utterance
 from edged.voices.api import Piece, Stream
 from edged.voices.chattts.data import Sampling
-from edged.voices.chattts.generator import Generator
+from edged.voices.chattts.generator import Generator, prompt_rows
+from edged.voices.chattts.refine import Refinement, Refiner, Vocabulary
+from edged.voices.chattts.utterance import ChatUtterance
 
 RUNAWAY = "a sentence found no ending and was cut off"
 _NOTHING: Samples = np.zeros(0, np.float32)
@@ -31,6 +36,7 @@ _WAITING = Piece(_NOTHING, last=False)
 
 class State(enum.Enum):
     PROMPT = enum.auto()
+    REFINE = enum.auto()
     SPEAK = enum.auto()
     SOUND = enum.auto()
     FAILED = enum.auto()
@@ -46,7 +52,10 @@ class SpeakerData:
 
 @dataclass(slots=True, eq=False)
 class ChatStream:
-    """One utterance. row: in the generator, -1 once its codes are drawn. limit: steps it may take."""
+    """One utterance. row: in the generator, -1 once its codes are drawn. limit: steps it may take.
+
+    refinement: while words are drawn; refined: what came of it, until it is told.
+    """
 
     ids: NDArray[np.int64]
     text: NDArray[np.int64]
@@ -54,6 +63,10 @@ class ChatStream:
     row: int
     lane: int
     limit: int
+    speaker: SpeakerData
+    sampling: Sampling
+    refinement: Refinement | None = None
+    refined: Refinement | None = None
     state: State = State.PROMPT
     read: int = 0
     steps: int = 0
@@ -73,9 +86,11 @@ class ChatSynthesizer:
         owner: str,
         speakers: Sequence[SpeakerData],
         sampling: Sampling,
+        vocabulary: Vocabulary,
     ) -> None:
         self.max_batch = generator.rows
         self._generator = generator
+        self._refiner = Refiner(generator, vocabulary)
         self._vocoder = vocoder
         self._speakers = speakers
         self._sampling = sampling
@@ -89,25 +104,36 @@ class ChatSynthesizer:
     def open(self, utterance: Utterance, params: Params) -> Stream:
         if not self._free or len(self._seated) >= self.max_batch:
             raise EngineError("more utterances at once than the voice has slots")
+        if not isinstance(utterance, ChatUtterance):
+            raise EngineError("an utterance of another family")
         speaker = self._speakers[utterance.speaker]
-        ids, text = prompt_rows(utterance.symbols, speaker.prompt, self._generator.codebooks)
-        limit = min(self.max_steps, self._generator.positions - len(ids))
-        if limit < 1:
-            raise ShapeExceeded(f"a prompt of {len(ids)} tokens; the cache holds {self._generator.positions}")
+        if utterance.vector is not None:
+            speaker = SpeakerData(utterance.vector, speaker.prompt[:0])
         # One generator an utterance: no job and no earlier sentence can change how this one sounds.
         noise = np.random.Generator(np.random.PCG64((params.seed, utterance.index)))
-        stream = ChatStream(ids, text, noise, len(self._seated), self._free.pop(), limit)
+        sampling = self._sampling.asked(params)
+        ids, text, limit = self._prompt(utterance.symbols, speaker)
+        row = len(self._seated)
+        stream = ChatStream(ids, text, noise, row, self._free.pop(), limit, speaker, sampling)
         self._seated.append(stream)
-        self._generator.seat(stream.row, speaker.embedding, self._sampling)
+        if utterance.refine:
+            stream.refinement = self._refiner.begin(row, utterance, params.show_refined)
+            stream.ids, stream.text = stream.refinement.rows
+        else:
+            self._generator.seat(row, speaker.embedding, sampling)
         return stream
 
     def step(self, streams: Sequence[Stream]) -> Sequence[Piece]:
         mine = [stream for stream in streams if isinstance(stream, ChatStream)]
         sounding = next((s for s in mine if s.state is State.SOUND), None)
         waiting = next((s for s in mine if s.state is State.PROMPT), None)
+        refining = [s for s in mine if s.state is State.REFINE]
         speaking = [s for s in mine if s.state is State.SPEAK]
         if waiting is not None:
             self._read(waiting)
+        if refining:
+            for stream in self._refiner.step(refining):
+                self._refined(stream)
         if speaking:
             self._speak(speaking)
         return [self._sound(s) if s is sounding else self._piece(s) for s in mine]
@@ -129,22 +155,50 @@ class ChatSynthesizer:
             self._vocoder.bind("samples", (1, samples_of(steps)))
             self._vocoder.run()
         self._generator.warm_up()
-        self.close(self.open(Utterance(0, (0,)), Params()))  # the first noise imports modules
+        self.close(self.open(ChatUtterance(0, (0,)), Params()))  # the first noise imports modules
 
     # -- prompt, speech, sound ------------------------------------------------------------------
 
     def _read(self, stream: ChatStream) -> None:
         rest = slice(stream.read, None)
+        refine = stream.refinement is not None
         if len(stream.ids) - stream.read <= self._generator.piece:  # this run draws the first code
-            self._generator.draw(stream.row, stream.noise, self._sampling.min_steps > 0)
-        stream.read += self._generator.prompt(stream.row, stream.ids[rest], stream.text[rest])
-        if stream.read == len(stream.ids):
+            self._generator.draw(stream.row, stream.noise, stream.sampling.min_steps > 0 and not refine)
+        stream.read += self._generator.prompt(stream.row, stream.ids[rest], stream.text[rest], refine)
+        if stream.read < len(stream.ids):
+            return
+        if not refine:
             stream.state = State.SPEAK
             self._take(stream, fed=False)
+        elif self._refiner.take(stream, fed=False):
+            self._refined(stream)
+        else:
+            stream.state = State.REFINE
+
+    def _prompt(
+        self, symbols: Sequence[int], speaker: SpeakerData
+    ) -> tuple[NDArray[np.int64], NDArray[np.int64], int]:
+        """A code prompt as the network reads it, and the steps that are left behind it."""
+        ids, text = prompt_rows(symbols, speaker.prompt, self._generator.codebooks)
+        limit = min(self.max_steps, self._generator.positions - len(ids))
+        if limit < 1:
+            raise ShapeExceeded(f"a prompt of {len(ids)} tokens; the cache holds {self._generator.positions}")
+        return ids, text, limit
+
+    def _refined(self, stream: ChatStream) -> None:
+        """The words are drawn: the row begins again, with the code prompt of them."""
+        refinement = stream.refinement
+        assert refinement is not None
+        symbols = self._refiner.finish(refinement)
+        stream.ids, stream.text, stream.limit = self._prompt(symbols, stream.speaker)
+        stream.refinement, stream.refined = None, refinement
+        stream.read = 0
+        stream.state = State.PROMPT
+        self._generator.seat(stream.row, stream.speaker.embedding, stream.sampling)
 
     def _speak(self, streams: Sequence[ChatStream]) -> None:
         for stream in streams:
-            self._generator.draw(stream.row, stream.noise, stream.steps < self._sampling.min_steps)
+            self._generator.draw(stream.row, stream.noise, stream.steps < stream.sampling.min_steps)
         rows = [stream.row for stream in streams]
         self._generator.step(min(rows), max(rows) + 1)
         for stream in sorted(streams, key=lambda s: -s.row):  # unseating moves only the rows after it
@@ -169,7 +223,7 @@ class ChatSynthesizer:
     def _retry(self, stream: ChatStream) -> None:
         """The last token of the prompt is read once more, for another draw."""
         stream.attempts += 1
-        if stream.attempts >= self._sampling.attempts:
+        if stream.attempts >= stream.sampling.attempts:
             stream.error = EmptySpeech(f"an utterance ended before it began, {stream.attempts} times")
             stream.state = State.FAILED
             self._unseat(stream)
@@ -204,22 +258,12 @@ class ChatSynthesizer:
     def _piece(self, stream: ChatStream) -> Piece:
         if stream.error is not None:
             return Piece(_NOTHING, last=True, error=stream.error)
+        if stream.refined is not None:
+            refined, stream.refined = stream.refined, None
+            return Piece(_NOTHING, last=False, warning=refined.warning, refined=refined.text)
         return _WAITING
 
 
 def samples_of(steps: int) -> int:
     """Samples that the vocoder makes of so many steps: two mel frames a step, 256 samples between frames."""
     return (2 * steps - 1) * 256
-
-
-def prompt_rows(
-    symbols: Sequence[int], codes: NDArray[np.int64], codebooks: int
-) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Network inputs (ids [n, codebooks], text [n]) of a text prompt and the codes of a recording."""
-    count = len(symbols)
-    ids = np.empty((count + len(codes), codebooks), np.int64)
-    ids[:count] = np.asarray(symbols, np.int64)[:, None]
-    ids[count:] = codes
-    text = np.zeros(len(ids), np.int64)
-    text[:count] = 1
-    return ids, text

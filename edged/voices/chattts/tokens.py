@@ -10,18 +10,26 @@ Neighbours: `prompts.py` puts the pieces together.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
 
 from edged.errors import BundleError, BundleManifestInvalid, MissingExtra
 
 # What a request may be allowed to write itself: sounds and pauses inside a sentence.
 TAGS = ("uv_break", "lbreak", "laugh")
+# Control tokens that a model may say when it refines a text: sounds, pauses, background. The others below
+# [break_0], which published code keeps as well, would end a prompt or change its speaker.
+SAYABLE = ("uv_break", "v_break", "lbreak", "llbreak", "undefine", "laugh", "music", "pure")
+TAG, WORD = 1, 2  # kinds of token that may stand in a text; 0: it may not
 # Every bracket that a normalizer could turn into [ or ].
 _NEUTRAL = str.maketrans({**dict.fromkeys("[]\uff3b\uff3d\ufe47\ufe48【】〔〕〖〗", " , "), "_": " "})
 _BRACKETED = re.compile(r"\[[\w ]*\]", re.ASCII)
+_WIDE_GAP = re.compile(r"(?<=[\u2e80-\u9fff\uff00-\uffef]) (?=[\u2e80-\u9fff\uff00-\uffef])")
 _WORD_CHARS = 48  # the tokenizer gives up on a word of 100; no real one is as long as this
 _LONG_WORD = re.compile(rf"[^\s\u2e80-\u9fff]{{{_WORD_CHARS}}}(?=\S)")
 
@@ -56,6 +64,21 @@ class Tokens:
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=False)
         self._special = added | {w: n for w, n in vocabulary.items() if _BRACKETED.fullmatch(w)}
         self.special_ids = frozenset(self._special.values())
+
+    def kinds(self) -> NDArray[np.uint8]:
+        """By token id: `WORD` when it says something, `TAG` when it may stand in a text, else 0."""
+        made = np.zeros(self.size, np.uint8)
+        for token, number in self._tokenizer.get_vocab(with_added_tokens=True).items():
+            if number not in self.special_ids:
+                made[number] = WORD if any(map(str.isalnum, token)) else TAG
+        for name in filter(self.has, SAYABLE):
+            made[self.control(name)] = TAG
+        return made
+
+    def written(self, ids: Sequence[int]) -> str:
+        """Tokens as people read them, tags in brackets. Any thread: it changes nothing."""
+        text = self._tokenizer.decode(list(ids), skip_special_tokens=False)
+        return _WIDE_GAP.sub("", text)
 
     def has(self, name: str) -> bool:
         return f"[{name}]" in self._special

@@ -21,6 +21,7 @@ from edged.voices.api import Frontend, Synthesizer, Voice, VoiceCard
 from edged.voices.chattts import data, speakers
 from edged.voices.chattts.frontend import ChatFrontend
 from edged.voices.chattts.generator import Generator
+from edged.voices.chattts.refine import Vocabulary
 from edged.voices.chattts.synth import ChatSynthesizer, SpeakerData
 from edged.voices.chattts.tokens import Tokens
 
@@ -64,7 +65,8 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
     rows = [speaker_data(bundle, person) for person in people]
     for person, sample, row in zip(people, samples, rows, strict=True):
         check_prompt(bundle, person.name, len(sample) + len(row.prompt))
-    synthesizer = ChatSynthesizer(generator, vocoder, arena, name, rows, sampling)
+    vocabulary = Vocabulary(tokens.kinds(), bundle.limit("max_text"), tokens.written)
+    synthesizer = ChatSynthesizer(generator, vocoder, arena, name, rows, sampling, vocabulary)
     by_name = {card.name: card for card in load.cards(bundle)}
     voices: list[Voice] = []
     for index, (person, sample) in enumerate(zip(people, samples, strict=True)):
@@ -75,6 +77,7 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
             embedded=bool(person.code),
             sample=sample,
             speed=sampling.speed,
+            hidden=bundle.limit("hidden"),
         )
         voices.append(ChatVoice(by_name[person.name], frontend, synthesizer, index == 0))
     return voices
