@@ -50,9 +50,9 @@ def resolve(request: Speech, defaults: VoiceDefaults, card: VoiceCard) -> Params
 
 
 def _given(source: Any, names: Mapping[str, str]) -> dict[str, Any]:
-    """The controls that ask for something: a switch that is off does not."""
+    """The controls that ask for something: neither a switch that is off nor an empty text does."""
     found = {name: getattr(source, attribute) for name, attribute in names.items()}
-    return {name: value for name, value in found.items() if value is not None and value is not False}
+    return {n: v for n, v in found.items() if v is not None and v is not False and v != ""}
 
 
 def _refines(wanted: Mapping[str, Any]) -> bool:

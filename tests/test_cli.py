@@ -97,6 +97,9 @@ def test_help_names_every_command_and_exit_code() -> None:
         ("say", "--out", "-", "--json", "x"),
         ("say", "--out", "x.wav", "--no-wait", "x"),
         ("say", "--format", "wav", "x"),
+        ("say", "--show-refined", "--no-wait", "x"),
+        ("say", "--temperature", "nan", "x"),
+        ("say", "--laugh", "3", "x"),
         ("ping", "--secret-key", "x.key_secret"),
         ("cancel",),
         ("cancel", "1", "--all"),
@@ -399,6 +402,7 @@ def test_questions_in_text_and_json(daemon: Daemon) -> None:
     assert "answers in" in succeed(at(daemon, "ping"))
     assert "ready" in succeed(at(daemon, "status"))
     assert "tone *" in succeed(at(daemon, "voices"))
+    assert "speed seed" in succeed(at(daemon, "voices"))
     assert "real-time factor" in succeed(at(daemon, "stats"))
     for command, event in (("ping", "pong"), ("status", "status_reply"), ("voices", "voices_reply")):
         assert json.loads(succeed(at(daemon, command, "--json")))["event"] == event
@@ -437,6 +441,16 @@ def test_failures_of_a_job(daemon: Daemon, tmp_path: Path) -> None:
     assert error.startswith("edged: error [unknown_voice]: ")
     assert "\n  voices: tone" in error
     assert "[empty_text]" in fail(at(daemon, "say", "-", *out, input=b""), exits.FAILED)
+    (tmp_path / "code").write_text("no speaker\n")
+    for steered in (
+        *(("--temperature", "0.5"), ("--top-p", "0.5"), ("--top-k", "9"), ("--repetition-penalty", "1.1")),
+        *(("--refine",), ("--oral", "1"), ("--laugh", "1"), ("--break", "1")),
+        *(("--refine", "--show-refined"), ("--speaker", "x"), ("--speaker", f"@{tmp_path}/code")),
+    ):
+        error = fail(at(daemon, "say", "Hello.", *steered, *out), exits.FAILED)
+        assert error.startswith(f"edged: error [bad_value]: {steered[0].strip('-').replace('-', '_')}: ")
+    succeed(at(daemon, "say", "Hello.", "--no-refine", *out))
+    assert "none.code" in fail(at(daemon, "say", "x", "--speaker", "@none.code", *out), exits.FAILED)
     assert "not UTF-8" in fail(at(daemon, "say", "-", *out, input=b"\xff"), exits.FAILED)
     assert "[frame_too_large]" in fail(at(daemon, "say", "-", *out, input=b"x" * 400_000), exits.FAILED)
     assert "[frame_too_large]" in fail(at(daemon, "say", "-", *out, input=b"x" * 2_000_000), exits.FAILED)

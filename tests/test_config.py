@@ -21,7 +21,7 @@ from msgspec.inspect import FloatType
 
 from edged import config, config_nodes, words
 from edged.errors import ConfigError, Problem
-from edged.settings import Group, Settings
+from edged.settings import Group, Settings, VoiceDefaults
 
 ROOT = Path(__file__).resolve().parent.parent
 LEAVES = [
@@ -529,6 +529,40 @@ def test_every_group_refuses_unknown_keys_by_type() -> None:
     for group in msgspec.structs.fields(Settings):
         assert issubclass(group.type, Group)
         assert only(f"{group.name}: {{nothing_like_it: 1}}").key == f"{group.name}.nothing_like_it"
+
+
+def test_how_voices_speak_by_default() -> None:
+    wanted = ("ada: {temperature: 0.5, break: 2, refine: yes}", "no: {speed: 1.5}", "b:")
+    text = "\n    ".join(("voices:\n  defaults:", *wanted))
+    assert config.parse(text).voices.defaults == {
+        "ada": VoiceDefaults(temperature=0.5, break_=2, refine=True),
+        "no": VoiceDefaults(speed=1.5),
+        "b": VoiceDefaults(),
+    }
+    assert config.parse("voices: {defaults: }").voices.defaults == {}
+
+
+@pytest.mark.parametrize(
+    ("voice", "key", "says"),
+    [
+        ("{temperatur: 1}", "ada.temperatur", "did you mean 'temperature'?"),
+        ("{temperature: 0}", "ada.temperature", "expected a number from 0.01 to 10, got 0"),
+        ("{top_k: 1.5}", "ada.top_k", "expected a whole number from 1 to 1000"),
+        ("{break: 8}", "ada.break", "expected a whole number from 0 to 7, got 8"),
+        ("{break_: 1}", "ada.break_", "did you mean 'break'?"),
+        ("{oral: }", "ada.oral", "delete the line to keep the default"),
+        ("{refine: 3}", "ada.refine", "expected true or false"),
+        ("{oral: 1, refine: false}", "ada.oral", "refine is false"),
+        ("{nonsense: 1}", "ada.nonsense", "known here: speed, temperature"),
+        ("1", "ada", "expected settings written as"),
+        ("{speed: 1}\n    ada: {}", "ada", "already set"),
+    ],
+)
+def test_a_wrong_default_of_a_voice(voice: str, key: str, says: str) -> None:
+    problem = only(f"voices:\n  defaults:\n    ada: {voice}\n")
+    assert problem.key == f"voices.defaults.{key}"
+    assert says in f"{problem.message} ({problem.hint})"
+    assert problem.line
 
 
 def test_settings_that_contradict_each_other_are_found() -> None:

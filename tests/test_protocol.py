@@ -73,6 +73,24 @@ def test_any_object_gives_a_request_or_a_request_error(op: Any, fields: dict[str
         (request(op="speak", text="a", priority="urgent"), BadValue, "priority"),
         (request(op="speak", text="a", deadline_ms=0), BadValue, "deadline_ms"),
         (request(op="speak", text="a", id="x" * 129), BadValue, "id"),
+        *(
+            (request(op="speak", text="a", **{name: wrong}), BadValue, f"{name}: expected {expected}, got ")
+            for name, expected, wrongs in (
+                ("speed", "a number from 0.5 to 2", (0.49, 2.01)),
+                ("temperature", "a number from 0.01 to 10", (0, 11, -1, "1", True)),
+                ("top_p", "a number from 0.01 to 1", (0, 1.01)),
+                ("top_k", "a whole number from 1 to 1000", (0, 1001, 1.5)),
+                ("repetition_penalty", "a number from 0.1 to 10", (0, 11)),
+                ("oral", "a whole number from 0 to 9", (-1, 10, 0.5)),
+                ("laugh", "a whole number from 0 to 2", (-1, 3)),
+                ("break", "a whole number from 0 to 7", (-1, 8)),
+                ("refine", "true or false", (1, "yes")),
+                ("show_refined", "true or false", (0, "")),
+                ("speaker", "text of at most 8192 characters", (5, "x" * 8193)),
+            )
+            for wrong in wrongs
+        ),
+        (request(op="speak", text="a", break_=1), UnknownField, "'break'"),
         (request(op="speak", text="a", v=2), BadValue, "v"),
         (request(op="speak", text="a", v="2"), BadValue, "v"),
         (request(op="synthesize", text="a", format="aiff"), BadValue, "format"),
@@ -86,6 +104,15 @@ def test_each_fault_has_its_class_and_names_the_field(
         decode_request(data)
     assert type(caught.value) is error
     assert says in str(caught.value)
+
+
+def test_a_control_that_is_not_asked_for_is_not_sent() -> None:
+    """A daemon of an earlier version knows nothing of it."""
+    sent = msgspec.json.decode(encode(protocol.Speak(text="a", break_=0)))
+    assert {"speed", "temperature", "refine", "speaker", "break_"}.isdisjoint(sent)
+    assert sent["break"] == 0
+    absent = protocol.decode_request(request(op="speak", text="a", temperature=None, refine=None))
+    assert absent == protocol.Speak(text="a")
 
 
 def test_the_id_of_a_bad_request_is_still_found() -> None:
@@ -110,7 +137,10 @@ def test_the_schema_describes_what_is_really_sent() -> None:
     requests = jsonschema.Draft202012Validator({**schema["request"], **definitions})
     events = jsonschema.Draft202012Validator({**schema["event"], **definitions})
 
-    assert list(requests.iter_errors({"op": "speak", "text": "hello", "speed": 1.2})) == []
+    assert list(requests.iter_errors({"op": "speak", "text": "hello", "speed": 1.2, "break": 7})) == []
+    assert list(requests.iter_errors({"op": "speak", "text": "hello", "break": 8})) != []
+    sent = msgspec.json.decode(encode(protocol.Speak(text="a", break_=2, top_k=3, speaker="x")))
+    assert list(requests.iter_errors(sent)) == []
     assert list(requests.iter_errors({"op": "speak"})) != []
     assert list(requests.iter_errors({"op": "speak", "text": "a", "speed": 9})) != []
     assert list(requests.iter_errors({"op": "speak", "text": "a", "other": 1})) != []

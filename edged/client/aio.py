@@ -76,8 +76,8 @@ class AsyncClient(Base):
     ) -> Done | Accepted:
         """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted.
 
-        Options (see `SpeechOptions`): voice, volume, seed, priority, deadline_ms, on_disconnect,
-        and the controls of the voice: speed, temperature, refine, speaker, ...
+        Options (see `SpeechOptions`): voice, speed, volume, seed, priority, deadline_ms, on_disconnect,
+        and what else the voice has controls for: temperature, refine, speaker, ...
         """
         request = self._speak(text, wait, options)
         call = await self._send(request, long=wait)

@@ -35,9 +35,12 @@ class SpeechOptions(TypedDict, total=False):
     """
 
     voice: str
+    speed: float | None
     volume: float
     seed: int
-    speed: float | None
+    priority: PriorityName
+    deadline_ms: int | None
+    on_disconnect: OnDisconnect | None
     temperature: float | None
     top_p: float | None
     top_k: int | None
@@ -48,9 +51,6 @@ class SpeechOptions(TypedDict, total=False):
     break_: int | None
     show_refined: bool | None
     speaker: str | None
-    priority: PriorityName
-    deadline_ms: int | None
-    on_disconnect: OnDisconnect | None
 
 
 class AudioOptions(SpeechOptions, total=False):

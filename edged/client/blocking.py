@@ -77,8 +77,8 @@ class Client(Base):
         """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted.
 
         Ctrl-C or any other exception while waiting cancels the job. Options (see `SpeechOptions`):
-        voice, volume, seed, priority, deadline_ms, on_disconnect,
-        and the controls of the voice: speed, temperature, refine, speaker, ...
+        voice, speed, volume, seed, priority, deadline_ms, on_disconnect,
+        and what else the voice has controls for: temperature, refine, speaker, ...
         """
         request = self._speak(text, wait, options)
         call = self._send(request, long=wait)

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from time import monotonic
 
-from edged.errors import EdgedError, InternalError
+from edged.errors import EdgedError, InternalError, RequestError
 from edged.job import Job, Utterance
 from edged.threads import name_thread
 from edged.voices.api import Frontend
@@ -99,7 +99,8 @@ class TextStage:
         except Exception as exc:
             error = exc if isinstance(exc, EdgedError) else InternalError("the text could not be prepared")
             # The traceback of a text frontend can quote the text: only its type is logged.
-            log.error("job %s: preparing the text failed: %s", job.id, type(exc).__name__)
+            level = logging.INFO if isinstance(exc, RequestError) else logging.ERROR
+            log.log(level, "job %s: preparing the text failed: %s", job.id, type(exc).__name__)
             log.debug("job %s: traceback", job.id, exc_info=True)
             job.fail(error)
             return False

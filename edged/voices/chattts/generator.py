@@ -133,6 +133,7 @@ class Generator:
         """The longest piece of a prompt, at the end of the cache, and a step of every number of rows."""
         ids = np.zeros((self.piece, self.codebooks), np.int64)
         text = np.ones(self.piece, np.int64)
+        self._full["top_k"][:] = 1000  # the most that a request may ask for
         for count in (self.piece, max(1, self.piece // 2), 1):
             self.lengths[0] = self.positions - count
             self.prompt(0, ids[:count], text)
@@ -140,6 +141,7 @@ class Generator:
         for rows in range(self.rows, 0, -1):
             self.refine(0, rows)
             self.step(0, rows)
+        self._full["top_k"][:] = 1
         self.lengths[:] = 0
 
     def close(self) -> None:
