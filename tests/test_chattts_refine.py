@@ -180,7 +180,7 @@ def drawing(
     normal = refiner.take
 
     def take(stream: Any, fed: bool) -> bool:
-        generator, drawn = synth._generator, len(stream.refinement.drawn)
+        generator, drawn = synth._generator, stream.refinement.drawn
         generator.ended[stream.row] = ended and drawn >= len(words)
         if words:
             generator.codes[stream.row] = words[drawn % len(words)]
@@ -219,9 +219,8 @@ def test_a_refined_text_without_a_word_is_replaced_by_the_written_one(
 def test_an_endless_refined_text_stops_at_the_limit_and_fits(
     voice: Voice, tokens: Tokens, synth: ChatSynthesizer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    word = tokens.speech("good").ids[0]
+    word, most = tokens.speech("good").ids[0], synth._refiner._vocabulary.most
     draws = 0
-    drawing(synth, [word], False, monkeypatch)
     run = synth._generator.refine
 
     def count(low: int, high: int) -> None:
@@ -230,16 +229,21 @@ def test_an_endless_refined_text_stops_at_the_limit_and_fits(
         run(low, high)
 
     monkeypatch.setattr(synth._generator, "refine", count)
+    drawing(synth, [word], False, monkeypatch)
     (spoken,) = speak(voice, Wanted(TEXT, REFINE))
-    most = synth._refiner._vocabulary.most
     assert said(voice, tokens, spoken) == [word] * most
     assert refine.SHORTENED in spoken.warnings
-    room = synth._generator.positions - len(utterance(voice, TEXT, REFINE).refine)
-    assert draws == min(refine.MOST_WORDS, room) - 1, "the first word comes with the prompt"
-    monkeypatch.setattr(refine, "MOST_WORDS", 5)
+    assert draws == most, "the first word comes with the prompt; one more shows that it is too long"
+
+    draws = 0
+    monkeypatch.undo()
+    monkeypatch.setattr(synth._generator, "refine", count)
+    drawing(synth, [word, *[tokens.control("Ptts")] * 1000], False, monkeypatch)
     (spoken,) = speak(voice, Wanted(TEXT, REFINE))
-    assert said(voice, tokens, spoken) == [word] * 5
-    assert spoken.warnings[0] == refine.UNENDED
+    assert said(voice, tokens, spoken) == [word]
+    assert refine.UNENDED in spoken.warnings
+    room = synth._generator.positions - len(utterance(voice, TEXT, REFINE).refine)
+    assert draws + 1 == min(refine.MOST_WORDS, room)
 
 
 def test_a_word_is_a_word_and_a_tag_is_not(tokens: Tokens) -> None:

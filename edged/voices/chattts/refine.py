@@ -48,7 +48,8 @@ class Refinement:
     rows: tuple[NDArray[np.int64], NDArray[np.int64]]
     limit: int
     shown: bool
-    drawn: list[int] = field(default_factory=list)
+    drawn: int = 0
+    words: list[int] = field(default_factory=list)  # of those drawn, the ones that may stand in a text
     warning: str = ""
     text: str = ""  # what was made of it, where it is to be shown
 
@@ -93,8 +94,14 @@ class Refiner:
         refinement, row = stream.refinement, stream.row
         if refinement is None or self._generator.ended[row]:
             return True
-        refinement.drawn.append(int(self._generator.codes[row, 0]))
-        if len(refinement.drawn) >= refinement.limit:
+        kinds, word = self._vocabulary.kinds, int(self._generator.codes[row, 0])
+        refinement.drawn += 1
+        if word < len(kinds) and kinds[word]:
+            if len(refinement.words) >= self._vocabulary.most:
+                refinement.warning = SHORTENED
+                return True
+            refinement.words.append(word)
+        if refinement.drawn >= refinement.limit:
             refinement.warning = UNENDED
             return True
         self._generator.accept_word(row, fed)
@@ -104,10 +111,7 @@ class Refiner:
         """The code prompt, with the refined text in the place of the written one if there is any."""
         spoken, kinds = refinement.utterance, self._vocabulary.kinds
         prompt, (first, end) = spoken.symbols, spoken.text
-        words = [word for word in refinement.drawn if word < len(kinds) and kinds[word]]
-        if len(words) > self._vocabulary.most:
-            del words[self._vocabulary.most :]
-            refinement.warning = SHORTENED
+        words = refinement.words
         if not any(kinds[word] == WORD for word in words):
             words = list(prompt[first:end])
             refinement.warning = UNREFINED
