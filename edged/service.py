@@ -28,8 +28,12 @@ from edged.audio.reply import Replies
 from edged.desk import Desk, rss_mb, since_process_start
 from edged.endpoints import Endpoints
 from edged.engine.buffers import Arena
+from edged.engine.plan import bound_row, joined, table
 from edged.errors import EdgedError
+from edged.exporter import Exporter
+from edged.forecast import Forecast
 from edged.job import Job
+from edged.meter import Meter
 from edged.paths import default_endpoint
 from edged.protocol import Started
 from edged.relay import Relay
@@ -125,17 +129,21 @@ class Service:
         # The sockets first: a second daemon must fail before it loads anything.
         endpoints = Endpoints(listen, settings.limits, listen.endpoint or default_endpoint())
         running.callback(endpoints.close)
-        player = Player(settings.audio, lambda: self._wake_worker())
+        arena = Arena()
+        arena.note(bound_row("limits.reply_mb", settings.limits.reply_mb << 20))
+        player = Player(settings.audio, lambda: self._wake_worker(), arena=arena)
         player.start()
         running.callback(player.close, 0.0)
-        arena = Arena()
         self._admission = Admission(settings.limits, self._on_job_start, self._on_job_end)
-        desk = Desk(self._admission, player, arena, endpoints)
+        meter = Meter()
+        desk = Desk(self._admission, player, arena, endpoints, meter, settings.service.memory_mb)
         self._server = Server(endpoints, self._admission, desk, settings.limits, self._on_crash)
         self._server.start()  # from here clients are told that the daemon is starting
         running.callback(self._server.stop, THREAD_STOP_S)
         voices = load_voices(settings, arena, self._notify.status)
         arena.seal()
+        for line in table(joined(arena.plan()), settings.service.memory_mb):
+            logger.info("memory plan: %s", line)
         for voice in voices.values():
             running.callback(voice.close)
         limits = settings.limits
@@ -143,7 +151,7 @@ class Service:
             self._emit, lambda: self._wake_worker(), limits.reply_buffer_s, limits.reply_mb << 20
         )
         running.callback(replies.close)
-        worker = self._worker = Worker(voices, settings.stream.chunk_ms / 1e3, self._on_crash)
+        worker = self._worker = Worker(voices, settings.stream.chunk_ms / 1e3, self._on_crash, meter)
         self._wake_worker = worker.wake
         worker.start()
         running.callback(worker.stop, THREAD_STOP_S)
@@ -156,7 +164,15 @@ class Service:
             settings.voices.default or next(iter(voices)),
             sinks=Sinks(speaker=player.sink, reply=replies.sink),
             submit=text.submit,
+            forecast=Forecast(
+                {name: v.synthesizer.max_batch for name, v in voices.items()},
+                {name: str(id(v.synthesizer)) for name, v in voices.items()},
+                settings.audio.buffer_s,
+            ),
         )
+        exporter = Exporter(settings.stats, lambda: self._server.ask(lambda: desk.stats("")))
+        exporter.start()
+        running.callback(exporter.stop, THREAD_STOP_S)
         self._notify.ready(f"ready: {', '.join(voices)}")
         log.event(
             logger,
