@@ -159,6 +159,9 @@ class Service:
         text = TextStage(frontends, worker.submit, worker.wake, self._on_crash)
         text.start()
         running.callback(text.stop, THREAD_STOP_S)
+        exporter = Exporter(settings.stats, lambda: self._server.ask(lambda: desk.stats("")))
+        exporter.start()
+        running.callback(exporter.stop, THREAD_STOP_S)
         self._admission.open(
             {name: v.card for name, v in voices.items()},
             settings.voices.default or next(iter(voices)),
@@ -170,9 +173,6 @@ class Service:
                 settings.audio.buffer_s,
             ),
         )
-        exporter = Exporter(settings.stats, lambda: self._server.ask(lambda: desk.stats("")))
-        exporter.start()
-        running.callback(exporter.stop, THREAD_STOP_S)
         self._notify.ready(f"ready: {', '.join(voices)}")
         log.event(
             logger,

@@ -50,7 +50,8 @@ def _plan(reply: StatusReply) -> list[tuple[str, ...]]:
     planned = sum(row.mb for row in reply.memory)
     held = sum(row.mb for row in reply.memory if row.kind != "bound")
     rows.append(("total", "", "", f"{planned:.2f}", f"of {reply.budget_mb:g} MB (service.memory_mb)"))
-    rows.append(("process", "", "", f"{reply.rss_mb:.2f}", f"{reply.rss_mb - held:.1f} MB of it unplanned"))
+    other = max(0.0, reply.rss_mb - held)  # below while buffers are not touched yet
+    rows.append(("process", "", "", f"{reply.rss_mb:.2f}", f"{other:.1f} MB of it are not in the plan"))
     return rows
 
 

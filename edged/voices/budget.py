@@ -6,6 +6,7 @@ is; `demand` knows what a bundle takes with fewer slots.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import msgspec
@@ -17,6 +18,7 @@ from edged.errors import OverBudget
 from edged.voices.demand import demand, slots
 
 PARTS = 4  # the largest parts of the plan, told in the message
+WORK_MB = 16.0  # left free by what is advised: work arrays that are counted only when they are made
 
 
 def check(
@@ -35,8 +37,9 @@ def check(
     ways = [*_fewer_slots(needed, most_mb, bundles, config)]
     if len(bundles) > 1:
         ways.append("load fewer voices.bundles")
-    ways += [f"lower {r.name}" for r in rows if r.kind == "bound" and r.megabytes > needed - most_mb]
-    ways.append(f"raise service.memory_mb to {int(needed) + 1} if the machine has that much")
+    over = needed + WORK_MB - most_mb
+    ways += [f"lower {r.name}" for r in rows if r.kind == "bound" and r.megabytes > over]
+    ways.append(f"raise service.memory_mb to {math.ceil(needed + WORK_MB)} if the machine has that much")
     raise OverBudget(
         f"the memory plan needs {needed:.1f} MB, service.memory_mb allows {most_mb:g} ({told})",
         ", or ".join(ways),
@@ -52,6 +55,6 @@ def _fewer_slots(
     for fewer in range(used - 1, 0, -1):
         other = msgspec.structs.replace(config, slots=fewer)
         left = needed - now + sum(total_mb(demand(bundle, other)) for bundle in bundles)
-        if left <= most_mb:
-            return [f"set engine.slots to {fewer} (now {used}), which needs {left:.1f} MB"]
+        if left + WORK_MB <= most_mb:
+            return [f"set engine.slots to {fewer} (now {used}), which needs about {left:.0f} MB"]
     return ["build the bundle with fewer --positions or a lower --precision"] if used else []
