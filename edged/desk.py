@@ -163,6 +163,7 @@ class Desk:
             to_engine_ms=stats.to_engine_ms.percentiles(),
             from_engine_ms=stats.from_engine_ms.percentiles(),
             overhead_ms=stats.overhead_ms.percentiles(),
+            stream_underruns=meter.stream_underruns,
             steps=meter.steps,
             row_steps=meter.row_steps,
             steps_per_s=round(steps_per_s, 2),

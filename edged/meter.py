@@ -1,7 +1,8 @@
-"""What the step loop measures about itself: steps, rows, waits for a slot.
+"""What the step loop measures about itself: steps, rows, waits for a slot; and late pieces of streams.
 
-Written by the engine thread (the worker), read by the server thread for `stats`. No locks: a number is
-stored by one thread, and the windows are copied in one C call, which no other thread can interrupt.
+Written by the engine thread (the worker) and, for streams, by the reply thread; read by the server thread
+for `stats`. No locks: a number is stored by one thread, and the windows are copied in one C call, which no
+other thread can interrupt.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ class Meter:
     def __init__(self) -> None:
         self.steps = 0
         self.row_steps = 0  # steps times the utterances in each
+        self.stream_underruns = 0
         self.step_ms = Window()
         self.slot_wait_ms = Window()
         self._started = monotonic()
@@ -36,6 +38,10 @@ class Meter:
     def slot_wait(self, seconds: float) -> None:
         """Engine thread: how long a job was ready before its first step began."""
         self.slot_wait_ms.add(seconds * 1e3)
+
+    def stream_underrun(self) -> None:
+        """Reply thread: a piece of a stream came too late."""
+        self.stream_underruns += 1
 
     def recent(self, now: float) -> tuple[float, float]:
         """Steps a second and utterances a step over the last seconds; both 0 when there was no step."""

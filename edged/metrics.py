@@ -37,6 +37,7 @@ def _lines(reply: StatsReply, version: str) -> Iterator[str]:
         ("audio_seconds", "Audio that was made.", reply.audio_s),
         ("synthesis_seconds", "Time that making it took.", reply.synthesis_s),
         ("underruns", "Gaps heard on the loudspeaker.", reply.underruns),
+        ("stream_underruns", "Pieces of streams that were late.", reply.stream_underruns),
         ("steps", "Calls of a voice.", reply.steps),
         ("row_steps", "Utterances in those calls, summed.", reply.row_steps),
         ("cpu_seconds", "Processor time of the daemon.", reply.cpu_s),

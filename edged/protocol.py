@@ -277,6 +277,9 @@ class StatsReply(Event, kw_only=True, frozen=True, tag="stats_reply"):
     end of the engine step to the first audio leaving. overhead_ms: the sum of these two in each job, the
     daemon's own share. text_ms: preparation of the first sentence.
 
+    underruns: gaps that were heard on the loudspeaker; stream_underruns: pieces of streams that were sent too
+    late for one who plays them as they come.
+
     steps: calls of a voice since start, with row_steps utterances in them; steps_per_s and rows_per_step
     (the occupancy of a batch) are of the last 10 s. step_ms: of the last steps. slot_wait_ms: from a job's
     first sentence being ready to its first step. cpu_s: processor seconds of the whole daemon;
@@ -302,6 +305,7 @@ class StatsReply(Event, kw_only=True, frozen=True, tag="stats_reply"):
     to_engine_ms: Percentiles
     from_engine_ms: Percentiles
     overhead_ms: Percentiles
+    stream_underruns: int = 0
     steps: int = 0
     row_steps: int = 0
     steps_per_s: float = 0.0

@@ -148,7 +148,11 @@ class Service:
             running.callback(voice.close)
         limits = settings.limits
         replies = Replies(
-            self._emit, lambda: self._wake_worker(), limits.reply_buffer_s, limits.reply_mb << 20
+            self._emit,
+            lambda: self._wake_worker(),
+            limits.reply_buffer_s,
+            limits.reply_mb << 20,
+            meter.stream_underrun,
         )
         running.callback(replies.close)
         worker = self._worker = Worker(voices, settings.stream.chunk_ms / 1e3, self._on_crash, meter)

@@ -123,7 +123,7 @@ def stats(state: State, watch: bool, interval: float) -> None:
             ("queued, running", f"{reply.queued}, {reply.running}"),
             ("audio made", duration(reply.audio_s)),
             ("synthesis time", duration(reply.synthesis_s)),
-            ("sound underruns", str(reply.underruns)),
+            ("underruns", f"{reply.underruns} on the loudspeaker, {reply.stream_underruns} in streams"),
             (
                 "steps",
                 f"{reply.steps}, now {reply.steps_per_s:.1f}/s of {reply.rows_per_step:.2f} utterances",
