@@ -26,6 +26,7 @@ from edged.errors import (
     UnknownVoice,
     did_you_mean,
 )
+from edged.forecast import Forecast
 from edged.job import Job, JobState, Params, Priority, Sink
 from edged.params import resolve
 from edged.settings import Limits, VoiceDefaults
@@ -102,6 +103,7 @@ class Admission:
         default_voice: str,
         sinks: Sinks,
         submit: Callable[[Job], None],
+        forecast: Forecast,
         defaults: Mapping[str, VoiceDefaults] | None = None,
     ) -> None:
         """From here jobs are taken. submit: receives an admitted job (the text stage). defaults: how a
@@ -111,6 +113,7 @@ class Admission:
         self.default_voice = default_voice
         self._sinks = sinks
         self._submit = submit
+        self._forecast = forecast
         self.state = "ready"
 
     # -- speech ---------------------------------------------------------------------------------
@@ -131,6 +134,7 @@ class Admission:
         if isinstance(request, protocol.Synthesize):
             rate = check_format(request.format, card.sample_rate, request.sample_rate)
         self._check_room(request, peer)
+        wait_s = self._check_wait(card.name, Priority[request.priority.upper()])
         job = self._make_job(request, peer, card, checked.text, params)
         if isinstance(request, protocol.Synthesize):
             job.sink = self._sinks.reply(job, request.format, card.sample_rate, rate, request.stream)
@@ -149,7 +153,13 @@ class Admission:
         )
         self.stats.accepted += 1
         self._submit(job)
-        return protocol.Accepted(id=request.id, job=job.id, position=position, skipped=checked.skipped)
+        return protocol.Accepted(
+            id=request.id,
+            job=job.id,
+            position=position,
+            skipped=checked.skipped,
+            wait_s=None if wait_s is None else round(wait_s, 2),
+        )
 
     def _check_reply(self, request: protocol.Speech, peer: Peer) -> None:
         if request.reply == "events" and peer.socket_type == "REQ":
@@ -180,6 +190,17 @@ class Admission:
             raise Busy(
                 f"this connection has {len(mine)} live jobs, the limit is {self._limits.jobs_per_client}"
             )
+
+    def _check_wait(self, voice: str, priority: Priority) -> float | None:
+        """The predicted wait for a slot, None when nobody can tell. Raises `Busy` when it is too long."""
+        limit = self._limits.wait_s
+        wait_s = self._forecast.wait_s(voice, priority, (t.job for t in self.tickets.values()))
+        if wait_s is not None and 0.0 < limit < wait_s:
+            raise Busy(
+                f"a job would wait {wait_s:.0f} s for those before it, the limit is {limit:g} s",
+                f"try again in {wait_s - limit:.0f} s, use a higher priority, or raise limits.wait_s",
+            )
+        return wait_s
 
     def _make_job(
         self, request: protocol.Speech, peer: Peer, card: VoiceCard, text: str, params: Params
@@ -236,6 +257,7 @@ class Admission:
         """Takes an ended job off the table and gives the event that tells its client."""
         ticket = self.tickets.pop(job.id)
         self.stats.record(job)
+        self._forecast.record(job)
         if job.error is not None:
             return protocol.failed(job.error, id=job.client_id, job=job.id)
         if job.state is JobState.CANCELLED:

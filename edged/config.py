@@ -101,6 +101,7 @@ def parse(text: str, file: str = "configuration") -> Settings:
     _check_listen(reading)
     _check_voices(reading)
     _check_limits(reading)
+    _check_stats(reading)
     if reading.problems:
         raise ConfigError.of(reading.problems)
     return reading.settings
@@ -153,6 +154,19 @@ def _check_limits(reading: Reading) -> None:
         key = "limits.frame_kb" if "limits.frame_kb" in reading.given else "limits.text_chars"
         message = f"{limits.text_chars} characters can take {needed} kB, more than limits.frame_kb"
         reading.report(key, message, hint=f"set limits.frame_kb to {needed + 1} or more")
+
+
+def _check_stats(reading: Reading) -> None:
+    """Where Prometheus looks: an address of numbers or a name, and an absolute path."""
+    stats = reading.settings.stats
+    port = re.fullmatch(r"(?:\[[0-9a-fA-F:.]+\]|[^\s:/\[\]]+):([0-9]{1,5})", stats.prometheus)
+    if stats.prometheus and not (port and int(port[1]) < 65536):
+        expected = "HOST:PORT, such as 127.0.0.1:9640"
+        reading.report("stats.prometheus", f"expected {expected}", expected=expected)
+    file = stats.prometheus_file
+    if file and not (file.startswith("/") and file.endswith(".prom") and file.isprintable()):
+        expected = "an absolute path that ends in .prom"
+        reading.report("stats.prometheus_file", f"expected {expected}", expected=expected)
 
 
 def _check_listen(reading: Reading) -> None:

@@ -6,15 +6,17 @@ Server thread only; it reads plain attributes of the others and changes nothing.
 from __future__ import annotations
 
 import os
-from time import monotonic
+from time import monotonic, process_time
 from typing import Protocol
 
 import psutil
 
 from edged import __version__, protocol
 from edged.admission import Admission
+from edged.engine.plan import PlanRow, joined
 from edged.errors import EdgedError
 from edged.job import JobState
+from edged.meter import Meter
 
 
 class Speaker(Protocol):
@@ -36,6 +38,11 @@ class Memory(Protocol):
     @property
     def nbytes(self) -> int: ...
 
+    @property
+    def engine_cpu_s(self) -> float: ...
+
+    def plan(self) -> list[PlanRow]: ...
+
 
 class Addresses(Protocol):
     """Where the daemon listens."""
@@ -49,13 +56,23 @@ class Addresses(Protocol):
 class Desk:
     """Built by the service from the parts it tells about."""
 
-    def __init__(self, admission: Admission, speaker: Speaker, memory: Memory, addresses: Addresses) -> None:
+    def __init__(
+        self,
+        admission: Admission,
+        speaker: Speaker,
+        memory: Memory,
+        addresses: Addresses,
+        meter: Meter,
+        budget_mb: float,
+    ) -> None:
         self._admission = admission
         self._speaker = speaker
         self._memory = memory
         self._addresses = addresses
+        self._meter = meter
+        self._budget_mb = budget_mb
 
-    def status(self, id: str) -> protocol.StatusReply:
+    def status(self, id: str, memory: bool = False) -> protocol.StatusReply:
         now = monotonic()
         error = self._speaker.error
         return protocol.StatusReply(
@@ -84,7 +101,22 @@ class Desk:
             tcp=self._addresses.tcp,
             tcp_events=self._addresses.tcp_events,
             buffers_mb=round(self._memory.nbytes / 1e6, 1),
+            memory=self._plan() if memory else [],
+            budget_mb=self._budget_mb,
         )
+
+    def _plan(self) -> list[protocol.MemoryInfo]:
+        return [
+            protocol.MemoryInfo(
+                name=row.name,
+                shape=list(row.shape),
+                dtype=row.dtype,
+                mb=round(row.megabytes, 4),
+                kind=row.kind,
+                rows=row.rows,
+            )
+            for row in joined(self._memory.plan())
+        ]
 
     def voices(self, id: str) -> protocol.VoicesReply:
         default = self._admission.default_voice
@@ -107,11 +139,13 @@ class Desk:
         )
 
     def stats(self, id: str) -> protocol.StatsReply:
-        stats = self._admission.stats
+        stats, meter = self._admission.stats, self._meter
+        now = monotonic()
+        steps_per_s, rows_per_step = meter.recent(now)
         states = [t.job.state for t in self._admission.tickets.values()]
         return protocol.StatsReply(
             id=id,
-            uptime_s=round(monotonic() - stats.started, 3),
+            uptime_s=round(now - stats.started, 3),
             accepted=stats.accepted,
             done=stats.done,
             cancelled=stats.cancelled,
@@ -130,6 +164,15 @@ class Desk:
             to_engine_ms=stats.to_engine_ms.percentiles(),
             from_engine_ms=stats.from_engine_ms.percentiles(),
             overhead_ms=stats.overhead_ms.percentiles(),
+            stream_underruns=meter.stream_underruns,
+            steps=meter.steps,
+            row_steps=meter.row_steps,
+            steps_per_s=round(steps_per_s, 2),
+            rows_per_step=round(rows_per_step, 3),
+            step_ms=meter.step_ms.percentiles(),
+            slot_wait_ms=meter.slot_wait_ms.percentiles(),
+            cpu_s=round(process_time(), 3),
+            engine_cpu_s=round(self._memory.engine_cpu_s, 3),
         )
 
 

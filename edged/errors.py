@@ -6,6 +6,7 @@ the same class, so an application catches `Busy` whichever side of the socket it
 
     EdgedError
     |-- ConfigError            the configuration cannot be used
+    |   `-- OverBudget           its voices and buffers need more memory than it allows
     |-- MissingExtra           an optional dependency is not installed
     |-- BundleError            a voice bundle cannot be used
     |   |-- BundleMissing, BundleManifestInvalid, BundleFileMissing, BundleFileTruncated,
@@ -98,6 +99,13 @@ class ConfigError(EdgedError):
         error = cls("\n".join(lines), hint="")  # every problem carries its own hint
         error.problems = ordered
         return error
+
+
+class OverBudget(ConfigError):
+    """The message has the numbers, the hint the settings that would make it fit."""
+
+    code = "over_budget"
+    default_hint = "load fewer or smaller voices, or raise service.memory_mb"
 
 
 class MissingExtra(EdgedError):

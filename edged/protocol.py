@@ -111,8 +111,10 @@ class Cancel(Request, kw_only=True, frozen=True, tag="cancel"):
     scope: Literal["job", "mine", "all"] = "job"
 
 
-class Status(Request, kw_only=True, frozen=True, tag="status"):
-    """Is the daemon well, what is it doing."""
+class Status(Request, kw_only=True, frozen=True, omit_defaults=True, tag="status"):
+    """Is the daemon well, what is it doing; with `memory`, what its memory is used for."""
+
+    memory: bool = False
 
 
 class Voices(Request, kw_only=True, frozen=True, tag="voices"):
@@ -153,11 +155,13 @@ class Event(msgspec.Struct, kw_only=True, frozen=True, tag_field="event"):
 class Accepted(Event, kw_only=True, frozen=True, tag="accepted"):
     """The job was admitted; `position` jobs are ahead of it. Sent as the answer for reply=ack.
 
-    skipped: characters of the text that have no sound (emoji, symbols), which were left out.
+    skipped: characters of the text that have no sound (emoji, symbols), which were left out. wait_s: the
+    predicted time until its synthesis begins; none while the voice has not been measured.
     """
 
     position: int
     skipped: int = 0
+    wait_s: float | None = None
 
 
 class Started(Event, kw_only=True, frozen=True, tag="started"):
@@ -233,8 +237,23 @@ class JobInfo(msgspec.Struct, kw_only=True, frozen=True):
     age_s: float
 
 
+class MemoryInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """One line of the memory plan. kind: `buffer` is allocated at start, `weights` are those of an engine,
+    `bound` is the most that is taken while serving. rows: how many alike the line stands for."""
+
+    name: str
+    shape: list[int]
+    dtype: str
+    mb: float
+    kind: str
+    rows: int
+
+
 class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
-    """Answer to `status`. state is starting, ready, draining."""
+    """Answer to `status`. state is starting, ready, draining.
+
+    memory: the plan, when the request asked for it; budget_mb: the most it may be.
+    """
 
     state: str
     version: str
@@ -249,6 +268,8 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
     tcp: str
     tcp_events: str
     buffers_mb: float
+    memory: list[MemoryInfo] = []
+    budget_mb: float = 0.0
 
 
 class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):
@@ -281,12 +302,23 @@ class Percentiles(msgspec.Struct, kw_only=True, frozen=True):
     max: float
 
 
+NOTHING = Percentiles(count=0, p50=0.0, p90=0.0, p99=0.0, max=0.0)
+
+
 class StatsReply(Event, kw_only=True, frozen=True, tag="stats_reply"):
     """Answer to `stats`: counters since start, percentiles over the last jobs.
 
     to_engine_ms: receipt to the first engine step, preparation of the text left out. from_engine_ms:
     end of the engine step to the first audio leaving. overhead_ms: the sum of these two in each job, the
     daemon's own share. text_ms: preparation of the first sentence.
+
+    underruns: gaps that were heard on the loudspeaker; stream_underruns: pieces of streams that were sent too
+    late for one who plays them as they come.
+
+    steps: calls of a voice since start, with row_steps utterances in them; steps_per_s and rows_per_step
+    (the occupancy of a batch) are of the last 10 s. step_ms: of the last steps. slot_wait_ms: from a job's
+    first sentence being ready to its first step. cpu_s: processor seconds of the whole daemon;
+    engine_cpu_s: of its own threads inside the engines, without the runtime's helper threads.
     """
 
     uptime_s: float
@@ -308,6 +340,15 @@ class StatsReply(Event, kw_only=True, frozen=True, tag="stats_reply"):
     to_engine_ms: Percentiles
     from_engine_ms: Percentiles
     overhead_ms: Percentiles
+    stream_underruns: int = 0
+    steps: int = 0
+    row_steps: int = 0
+    steps_per_s: float = 0.0
+    rows_per_step: float = 0.0
+    step_ms: Percentiles = NOTHING
+    slot_wait_ms: Percentiles = NOTHING
+    cpu_s: float = 0.0
+    engine_cpu_s: float = 0.0
 
 
 class Pong(Event, kw_only=True, frozen=True, tag="pong"):

@@ -12,10 +12,12 @@ import os
 import threading
 from collections import deque
 from collections.abc import Callable
+from concurrent.futures import Future
+from concurrent.futures import TimeoutError as FutureTimeout
 from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import zmq
@@ -24,7 +26,7 @@ from edged import __version__, protocol
 from edged.admission import Admission, Peer, Ticket
 from edged.desk import Desk
 from edged.endpoints import Endpoints
-from edged.errors import BadFrames, ClientTooSlow, EdgedError, FrameTooLarge, InternalError
+from edged.errors import BadFrames, ClientTooSlow, EdgedError, FrameTooLarge, InternalError, ShuttingDown
 from edged.job import Job, JobState
 from edged.log import Seldom
 from edged.log import event as log_event
@@ -34,10 +36,12 @@ from edged.settings import Limits
 from edged.stats import first_audio_ms, rtf
 from edged.threads import name_thread
 
+T = TypeVar("T")
 log = logging.getLogger("edged.server")
 READ_S = 0.005  # how long requests are read before events are sent again
 RETRY_MS = 10  # how often a backlog is tried again
 LAST_WORDS_S = 1.0  # how long the last answers may take to leave at the stop
+ANSWER_S = 2.0  # how long another thread waits for this one; longer than that it has ended
 REFUSALS_LOGGED = 10  # lines a second: a flood of bad requests must not fill the disk
 
 
@@ -58,6 +62,7 @@ class Server:
         self._desk = desk
         self._limits = limits
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._questions: deque[Callable[[], None]] = deque()
         self._outbox: deque[tuple[Job, protocol.Event | None, bytes | None]] = deque()
         self._outgoing = Outgoing(
             endpoints.router, limits.client_stall_s, self._forget, self._stalled, admission.stats.add_lost
@@ -74,6 +79,23 @@ class Server:
         """Any thread: an event of a job, in order; None means that the job has ended."""
         self._outbox.append((job, event, payload))
         os.eventfd_write(self._wake_fd, 1)
+
+    def ask(self, question: Callable[[], T]) -> T:
+        """Another thread: the answer that this thread gives between two rounds. Raises `ShuttingDown`."""
+        answer: Future[T] = Future()
+
+        def work() -> None:
+            try:
+                answer.set_result(question())
+            except Exception as exc:
+                answer.set_exception(exc)
+
+        self._questions.append(work)
+        os.eventfd_write(self._wake_fd, 1)
+        try:
+            return answer.result(ANSWER_S)
+        except FutureTimeout:
+            raise ShuttingDown("the socket thread does not answer") from None
 
     def stop(self, timeout_s: float) -> None:
         """Sends what is due and ends the thread; the sockets are closed by their owner, the service."""
@@ -116,6 +138,8 @@ class Server:
             os.eventfd_read(self._wake_fd)
         while self._outbox:
             self._deliver(*self._outbox.popleft())
+        while self._questions:
+            self._questions.popleft()()
         self._outgoing.flush()
         for identity in self._connections.departed():
             self._forget(identity)
@@ -198,7 +222,7 @@ class Server:
         if isinstance(request, protocol.Cancel):
             reply = protocol.CancelReply(id=request.id, jobs=self._admission.cancel(request, peer))
         elif isinstance(request, protocol.Status):
-            reply = self._desk.status(request.id)
+            reply = self._desk.status(request.id, request.memory)
         elif isinstance(request, protocol.Voices):
             reply = self._desk.voices(request.id)
         elif isinstance(request, protocol.Stats):

@@ -28,8 +28,12 @@ from edged.audio.reply import Replies
 from edged.desk import Desk, rss_mb, since_process_start
 from edged.endpoints import Endpoints
 from edged.engine.buffers import Arena
+from edged.engine.plan import bound_row, joined, table
 from edged.errors import EdgedError
+from edged.exporter import Exporter
+from edged.forecast import Forecast
 from edged.job import Job
+from edged.meter import Meter
 from edged.paths import default_endpoint
 from edged.protocol import Started
 from edged.relay import Relay
@@ -127,25 +131,33 @@ class Service:
         # The sockets first: a second daemon must fail before it loads anything.
         endpoints = Endpoints(listen, settings.limits, listen.endpoint or default_endpoint())
         running.callback(endpoints.close)
-        player = Player(settings.audio, lambda: self._wake_worker())
+        arena = Arena()
+        arena.note(bound_row("limits.reply_mb", settings.limits.reply_mb << 20))
+        player = Player(settings.audio, lambda: self._wake_worker(), arena=arena)
         player.start()
         running.callback(player.close, 0.0)
-        arena = Arena()
         self._admission = Admission(settings.limits, self._on_job_start, self._on_job_end)
-        desk = Desk(self._admission, player, arena, endpoints)
+        meter = Meter()
+        desk = Desk(self._admission, player, arena, endpoints, meter, settings.service.memory_mb)
         self._server = Server(endpoints, self._admission, desk, settings.limits, self._on_crash)
         self._server.start()  # from here clients are told that the daemon is starting
         running.callback(self._server.stop, THREAD_STOP_S)
         voices = load_voices(settings, arena, self._notify.status)
         arena.seal()
+        for line in table(joined(arena.plan()), settings.service.memory_mb):
+            logger.info("memory plan: %s", line)
         for voice in voices.values():
             running.callback(voice.close)
         limits = settings.limits
         replies = Replies(
-            self._emit, lambda: self._wake_worker(), limits.reply_buffer_s, limits.reply_mb << 20
+            self._emit,
+            lambda: self._wake_worker(),
+            limits.reply_buffer_s,
+            limits.reply_mb << 20,
+            meter.stream_underrun,
         )
         running.callback(replies.close)
-        worker = self._worker = Worker(voices, settings.stream.chunk_ms / 1e3, self._on_crash)
+        worker = self._worker = Worker(voices, settings.stream.chunk_ms / 1e3, self._on_crash, meter)
         self._wake_worker = worker.wake
         worker.start()
         running.callback(worker.stop, THREAD_STOP_S)
@@ -153,12 +165,20 @@ class Service:
         text = TextStage(frontends, worker.submit, worker.wake, self._on_crash)
         text.start()
         running.callback(text.stop, THREAD_STOP_S)
+        exporter = Exporter(settings.stats, lambda: self._server.ask(lambda: desk.stats("")))
+        exporter.start()
+        running.callback(exporter.stop, THREAD_STOP_S)
         self._admission.open(
             {name: v.card for name, v in voices.items()},
             settings.voices.default or next(iter(voices)),
             sinks=Sinks(speaker=player.sink, reply=replies.sink),
             submit=text.submit,
             defaults=settings.voices.defaults,
+            forecast=Forecast(
+                {name: v.synthesizer.max_batch for name, v in voices.items()},
+                {name: str(id(v.synthesizer)) for name, v in voices.items()},
+                settings.audio.buffer_s,
+            ),
         )
         self._notify.ready(f"ready: {', '.join(voices)}")
         log.event(

@@ -47,17 +47,19 @@ class Limits(Group, kw_only=True, frozen=True):
     frame_kb: Annotated[int, Meta(ge=1, le=65_536)] = 256
     jobs: Annotated[int, Meta(ge=1, le=10_000)] = 64
     jobs_per_client: Annotated[int, Meta(ge=1, le=10_000)] = 32
+    wait_s: Seconds = 60.0
     reply_buffer_s: Annotated[float, Meta(ge=1.0, le=600.0)] = 30.0
     reply_mb: Annotated[int, Meta(ge=1, le=4_096)] = 64
     client_stall_s: Seconds = 30.0
 
 
 class Engine(Group, kw_only=True, frozen=True):
-    """The inference engine. threads 0 means one per core, at most two."""
+    """The inference engine. threads 0 means one per core, at most two; slots 0 means all of a bundle."""
 
     backend: Literal["onnxruntime"] = "onnxruntime"
     threads: Annotated[int, Meta(ge=0, le=64)] = 0
     spinning: bool = False
+    slots: Annotated[int, Meta(ge=0, le=64)] = 0
 
 
 class VoiceDefaults(Group, kw_only=True, frozen=True):
@@ -109,11 +111,20 @@ class Log(Group, kw_only=True, frozen=True):
     format: Literal["auto", "text", "journal"] = "auto"
 
 
+class Stats(Group, kw_only=True, frozen=True):
+    """Where statistics are left for Prometheus; "" means nowhere."""
+
+    prometheus: str = ""
+    prometheus_file: str = ""
+    prometheus_file_s: Annotated[float, Meta(ge=1.0, le=3600.0)] = 15.0
+
+
 class Service(Group, kw_only=True, frozen=True):
     """The process itself."""
 
     drain_s: Seconds = 10.0
     warmup: bool = True
+    memory_mb: Annotated[int, Meta(ge=16, le=1_048_576)] = 1_500
 
 
 class Settings(Group, kw_only=True, frozen=True):
@@ -126,4 +137,5 @@ class Settings(Group, kw_only=True, frozen=True):
     audio: Audio = Audio()
     stream: Stream = Stream()
     log: Log = Log()
+    stats: Stats = Stats()
     service: Service = Service()

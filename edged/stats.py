@@ -1,6 +1,7 @@
 """Counters since start and percentiles over the last jobs.
 
-Written by the server thread when a job or request ends, read there for `stats`. No locks: one thread.
+`Stats` is written by the server thread when a job or request ends, and read there for `stats`: no locks, one
+thread. A `Window` may be written by one thread and read by another.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from collections import Counter, deque
 from time import monotonic
 
 from edged.job import Job, JobState
-from edged.protocol import Percentiles
+from edged.protocol import NOTHING, Percentiles
 
 WINDOW = 1024  # jobs that percentiles are taken over
 
@@ -25,10 +26,11 @@ class Window:
         self._values.append(value)
 
     def percentiles(self) -> Percentiles:
-        """Nearest-rank percentiles; all zero while there is no value."""
-        values = sorted(self._values)
+        """Nearest-rank percentiles; all zero while there is no value. Any thread may ask."""
+        values = list(self._values)  # a copy in one go, since another thread may add
+        values.sort()
         if not values:
-            return Percentiles(count=0, p50=0.0, p90=0.0, p99=0.0, max=0.0)
+            return NOTHING
 
         def rank(q: float) -> float:
             return round(values[max(0, math.ceil(q * len(values)) - 1)], 4)

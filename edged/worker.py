@@ -17,6 +17,7 @@ import numpy as np
 
 from edged.errors import EdgedError, InternalError, UnspeakableText
 from edged.job import AudioChunk, Job, Samples
+from edged.meter import Meter
 from edged.scheduler import Entry, Scheduler
 from edged.threads import name_thread
 from edged.voices.api import Piece, Voice
@@ -34,8 +35,13 @@ class Worker:
     """
 
     def __init__(
-        self, voices: Mapping[str, Voice], chunk_s: float, on_crash: Callable[[BaseException], None]
+        self,
+        voices: Mapping[str, Voice],
+        chunk_s: float,
+        on_crash: Callable[[BaseException], None],
+        meter: Meter | None = None,
     ) -> None:
+        self.meter = Meter() if meter is None else meter
         self._voices = voices
         self._chunk_s = chunk_s
         self._on_crash = on_crash
@@ -48,7 +54,6 @@ class Worker:
         self._stopping = False
         self._faults = 0
         self.busy_since = 0.0  # start of the engine call in progress, 0 when idle
-        self.steps = 0
         longest = max(v.card.sample_rate for v in voices.values())
         self._silence: Samples = np.zeros(int(longest * chunk_s), np.float32)
         self._thread = threading.Thread(target=self._main, name="edged-engine", daemon=True)
@@ -124,7 +129,7 @@ class Worker:
             self.busy_since = 0.0
         end = monotonic()
         self._faults = 0
-        self.steps += 1
+        self.meter.step(begin, end, len(batch))
         for entry, piece in zip(batch, pieces, strict=True):
             line = entry.job.timeline
             line.synthesis_s += (end - begin) / len(batch)
@@ -136,7 +141,10 @@ class Worker:
         job = entry.job
         if entry.stream is not None:
             return
-        job.timeline.engine = job.timeline.engine or now
+        if not job.timeline.engine:
+            job.timeline.engine = now
+            if job.timeline.prepared:
+                self.meter.slot_wait(max(0.0, now - job.timeline.prepared))
         job.start()
         utterance = job.utterances[job.cursor]
         entry.stream = self._voices[job.voice].synthesizer.open(utterance, job.params)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
+import psutil
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from edged.engine.api import TensorSpec
 from edged.engine.buffers import ALIGNMENT, Arena, Buffer
+from edged.engine.plan import bound_row
 from edged.errors import EngineError, ShapeExceeded
 
 dtypes = st.sampled_from(["float32", "int64", "uint8", "bool", "float64"])
@@ -99,3 +101,35 @@ def test_a_view_from_a_row_lies_where_that_row_lies(shape, data):
     if len(shape) > 1 and row:
         with pytest.raises(ShapeExceeded, match="from row"):
             buffer.view((count, *shape[1:-1], shape[-1] + 1), row)
+
+
+def test_a_buffer_is_resident_from_the_seal_on_and_keeps_its_content():
+    """A plan that is refused before the seal has cost next to nothing."""
+
+    def resident() -> int:
+        return psutil.Process().memory_info().rss
+
+    arena = Arena()
+    before = resident()
+    large = arena.array("large", (1 << 24,))
+    large[5_000_000:5_000_100] = 7.0
+    assert resident() - before < large.nbytes // 2
+    arena.seal()
+    assert resident() - before > large.nbytes * 0.9
+    assert (np.flatnonzero(large) == np.arange(5_000_000, 5_000_100)).all()
+    assert large[5_000_000] == 7.0
+
+
+def test_weights_and_bounds_are_in_the_plan_but_are_no_buffers():
+    arena = Arena()
+    arena.array("a", (250_000,), owner="v")
+    arena.weights("v.net", 3_000_000)
+    arena.note(bound_row("limits.reply_mb", 2_000_000))
+    assert [(r.name, r.kind, r.megabytes) for r in arena.plan()] == [
+        ("v.net.weights", "weights", 3.0),
+        ("limits.reply_mb", "bound", 2.0),
+        ("v.a", "buffer", 1.0),
+    ]
+    assert arena.nbytes == 1_000_000
+    arena.free("v")
+    assert [r.name for r in arena.plan()] == ["limits.reply_mb"]

@@ -572,3 +572,31 @@ def test_settings_that_contradict_each_other_are_found() -> None:
     assert set(found) == {"limits.text_chars", "voices.bundles"}
     assert (found["limits.text_chars"].line, found["voices.bundles"].line) == (2, 4)
     assert config.parse("limits:\n  text_chars: 1000000\n  frame_kb: 4000\n").limits.frame_kb == 4_000
+
+
+@pytest.mark.parametrize(
+    "good",
+    [
+        "prometheus: 127.0.0.1:9640",
+        "prometheus: '[::1]:9640'",
+        "prometheus: 'box:0'",
+        "prometheus_file: /var/lib/node/edged.prom",
+    ],
+)
+def test_where_prometheus_may_look(good: str) -> None:
+    assert config.parse(f"stats: {{{good}}}").stats != Settings().stats
+
+
+@pytest.mark.parametrize(
+    ("wrong", "key"),
+    [
+        ("prometheus: '9640'", "prometheus"),
+        ("prometheus: 'http://box:9640'", "prometheus"),
+        ("prometheus: '127.0.0.1:65536'", "prometheus"),
+        ("prometheus: '::1:9640'", "prometheus"),
+        ("prometheus_file: edged.prom", "prometheus_file"),
+        ("prometheus_file: /var/lib/edged.txt", "prometheus_file"),
+    ],
+)
+def test_where_prometheus_may_not_look(wrong: str, key: str) -> None:
+    assert only(f"stats: {{{wrong}}}").key == f"stats.{key}"

@@ -266,3 +266,44 @@ def test_many_jobs_at_once_keep_their_audio_apart(replies: Replies, outbox: Outb
     for job, sound in zip(jobs, sounds, strict=True):
         finish(job)
         assert snr_db(sound, pcm(b"".join(data for _, data in outbox.of(job)))) > 70
+
+
+def test_a_late_piece_of_a_stream_is_an_underrun_once(outbox: Outbox) -> None:
+    underruns: list[int] = []
+    replies = Replies(outbox.emit, outbox.wake, buffer_s=9.0, on_underrun=lambda: underruns.append(1))
+    try:
+        job = outbox.job()
+        sink = job.sink = replies.sink(job, "pcm_s16le", RATE, 0, stream=True)
+
+        def write(seconds: float, last: bool = False, take: bool = True) -> None:
+            count = len(outbox.of(job))
+            sink.write(AudioChunk(np.zeros(int(seconds * RATE), np.float32), last))
+            wait_until(lambda: len(outbox.of(job)) > count, what="the piece")
+            if take:
+                sink.sent(outbox.of(job)[-1][0].samples)
+
+        write(0.1)
+        time.sleep(0.3)  # a listener has nothing for 0.2 s
+        write(5.0)
+        assert len(underruns) == 1
+        write(0.1)  # it has 5 s to play
+        assert len(underruns) == 1
+        write(0.1, last=True)
+        finish(job)
+        assert len(underruns) == 1
+
+        whole = outbox.job("2")
+        whole.sink = replies.sink(whole, "pcm_s16le", RATE, 0, stream=False)
+        whole.sink.write(AudioChunk(np.zeros(100, np.float32)))
+        time.sleep(0.1)
+        whole.sink.write(AudioChunk(np.zeros(100, np.float32), last=True))
+        finish(whole)
+        slow = outbox.job("3")
+        sink, job = replies.sink(slow, "pcm_s16le", RATE, 0, stream=True), slow
+        slow.sink = sink
+        write(0.05, take=False)  # a client that does not read: the daemon is not what is late
+        time.sleep(0.2)
+        write(0.05, last=True)
+        assert len(underruns) == 1
+    finally:
+        replies.close()

@@ -52,6 +52,11 @@ def test_ping_status_voices_and_stats_answer_a_req_socket(daemon: Daemon) -> Non
     after = daemon.request({"op": "stats"})
     assert after["done"] == before["done"] + 1
     assert after["audio_s"] > before["audio_s"]
+    assert after["steps"] > before["steps"]
+    assert after["steps_per_s"] > 0
+    assert after["rows_per_step"] >= 1
+    assert after["slot_wait_ms"]["count"] > before["slot_wait_ms"]["count"]
+    assert before["engine_cpu_s"] < after["engine_cpu_s"] < after["cpu_s"]
 
 
 def test_synthesize_gives_a_req_socket_the_whole_audio_in_one_reply(daemon: Daemon) -> None:
@@ -268,6 +273,34 @@ def test_clients_never_receive_each_others_audio(daemon: Daemon) -> None:
         thread.join(60)
     assert wrong == []
     assert not any(thread.is_alive() for thread in threads)
+
+
+def test_a_job_that_would_wait_too_long_is_told_how_long(slow_bundle: Path) -> None:
+    with running(slow_bundle, limits={"wait_s": 1.0}) as daemon, daemon.socket() as socket:
+        send(socket, op="synthesize", text=LONG[:400], id="first", reply="events", stream=True)
+        accepted, *_, done = receive_until(socket, "done")
+        assert accepted["wait_s"] == 0.0, "nothing was before it"
+        waits: list[float] = []
+        refused: dict[str, Any] = {}
+        for number in range(60):
+            send(socket, op="synthesize", text=LONG, id=str(number), reply="events", stream=True)
+            answer = receive_until(socket, "accepted", "failed")[-1]
+            if answer["event"] == "failed":
+                refused = answer
+                break
+            waits.append(answer["wait_s"])
+        assert (refused["code"], refused["retryable"]) == ("busy", True)
+        assert "the limit is 1 s" in refused["message"]
+        assert "limits.wait_s" in refused["hint"]
+        assert waits[0] == 0.0
+        assert max(waits) <= 1.0
+        # One that is served before them does not wait for them.
+        send(socket, op="synthesize", text=SENTENCE, id="now", priority="important", reply="events")
+        while (event := receive(socket))["id"] != "now":
+            pass
+        assert event["event"] == "accepted"
+        assert event["wait_s"] == 0.0
+        assert done["synthesis_s"] > 0
 
 
 def test_a_flood_is_answered_busy_and_every_job_ends_once(slow_bundle: Path) -> None:

@@ -248,3 +248,42 @@ def test_a_waiting_job_fails_at_its_deadline_without_any_other_event(make: Any) 
     assert basket.done.wait(2)
     assert made.error is not None
     assert made.error.code == "deadline"
+
+
+def test_a_job_that_gets_no_slot_by_its_deadline_fails_and_the_others_go_on(make: Any) -> None:
+    voice = Scripted(steps=100_000, delay_s=0.005)
+    worker = make(voice)
+    running = [job("v", Utterance(0, (1,)), id=str(n)) for n in range(voice.max_batch)]
+    for made, _ in running:
+        worker.submit(made)
+    while len(running[-1][1].chunks) < 2:
+        time.sleep(0.005)
+    late, basket = job("v", Utterance(0, (1,)), deadline=time.monotonic() + 0.2)
+    worker.submit(late)
+    assert basket.done.wait(5)
+    assert late.error is not None
+    assert (late.error.code, basket.chunks) == ("deadline", [])
+    for made, sink in running:
+        delivered = len(sink.chunks)
+        while len(sink.chunks) == delivered:
+            time.sleep(0.005)
+        made.cancel()
+    worker.wake()
+
+
+def test_steps_rows_and_waits_are_measured(make: Any) -> None:
+    voice = Scripted(steps=4, delay_s=0.01)
+    worker = make(voice)
+    jobs = [job("v", Utterance(n, (1,)), id=str(n)) for n in range(3)]  # for two slots
+    for made, _ in jobs:
+        made.timeline.prepared = time.monotonic()
+        worker.submit(made)
+    for _, basket in jobs:
+        assert basket.done.wait(5)
+    meter = worker.meter
+    assert meter.steps == len(voice.batches)
+    assert meter.row_steps == sum(voice.batches) == 12
+    assert meter.step_ms.percentiles().p50 >= 10.0
+    waits = meter.slot_wait_ms.percentiles()
+    assert waits.count == 3
+    assert waits.max >= 30.0, "the third job waited for the steps of another"

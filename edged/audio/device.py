@@ -13,6 +13,7 @@ from edged.audio.find import find, refresh
 from edged.audio.output import STALL_S, Output, Speaker
 from edged.audio.ring import Ring
 from edged.errors import NoAudioDevice
+from edged.job import Samples
 from edged.settings import Audio
 
 log = logging.getLogger("edged.audio")
@@ -24,10 +25,17 @@ PROGRESS_S = 0.5
 TELL_EVERY_S = 5.0  # one line in the log for a burst of underruns
 
 
+def ring_frames(settings: Audio, rate: int) -> tuple[int, int]:
+    """Frames of the ring, and how many of them stay behind the reader: what a stall may leave unplayed."""
+    keep = int(settings.latency_ms * rate / 1000)
+    return int(RING_S * rate) + keep, keep
+
+
 class Loudspeaker:
     """The device that the settings name, present or not, its ring and its stream while one is open."""
 
-    def __init__(self, settings: Audio, voice_rate: int) -> None:
+    def __init__(self, settings: Audio, voice_rate: int, memory: Samples | None = None) -> None:
+        """memory: for the ring; a device that takes more (more channels, a higher rate) gets its own."""
         self.error: NoAudioDevice | None = None
         self.name = ""
         self.output: Output | None = None
@@ -35,6 +43,7 @@ class Loudspeaker:
         self.checked_at = 0.0
         self._settings = settings
         self._voice_rate = voice_rate
+        self._memory = memory
         self._speaker: Speaker | None = None
         self._stale = False  # PortAudio's list of devices may be out of date
         self._gaps = 0  # underruns of rings that are gone
@@ -103,11 +112,10 @@ class Loudspeaker:
             log.exception("looking for the audio device failed")
             error = NoAudioDevice(f"looking for the audio device failed: {type(exc).__name__}")
         if speaker is not None:
-            keep = int(self._settings.latency_ms * speaker.rate / 1000)  # what a stall may leave unplayed
-            frames = int(RING_S * speaker.rate) + keep
+            frames, keep = ring_frames(self._settings, speaker.rate)
             if (self.ring.frames, self.ring.channels) != (frames, speaker.channels):
                 self._gaps += self.ring.underruns
-                self.ring = Ring(frames, speaker.channels, keep)
+                self.ring = Ring(frames, speaker.channels, keep, self._memory)
             if speaker.name != self.name:
                 log.info("loudspeaker %r, %d Hz, %d channels", speaker.name, speaker.rate, speaker.channels)
         elif str(error) != str(self.error or ""):

@@ -39,6 +39,7 @@ class ReplySink:
         self.seq = 0
         self.encoded = 0  # chunks
         self.announced = 0  # samples (at the encoder's rate) that events have told the client of
+        self._heard_from = 0.0  # when one who plays the stream at once would have begun; pauses moved it on
         # Guarded by the lock of `Replies`.
         self.aborted = False
         self.queue: deque[AudioChunk] = deque()
@@ -52,6 +53,21 @@ class ReplySink:
     def pending_s(self) -> float:
         """Seconds of audio written and not delivered; a whole reply counts as delivered when encoded."""
         return self.raw / self.source_rate + self.unsent / self.sample_rate
+
+    def ran_dry(self, now: float) -> bool:
+        """Whether one who plays the stream from its first piece on was kept waiting for the next one, which
+        is about to be sent. A client that left earlier pieces unread has them to play."""
+        if self.encoder.whole:
+            return False
+        if self.seq == 0:
+            self._heard_from = now
+            return False
+        behind = self.unsent > self.encoder.samples - self.announced
+        late_s = now - (self._heard_from + self.announced / self.sample_rate)
+        if behind or late_s <= 0.0:
+            return False
+        self._heard_from += late_s
+        return True
 
     def ready(self) -> bool:
         return self._replies.ready(self)

@@ -18,27 +18,41 @@ from collections.abc import Callable
 from time import monotonic
 
 from edged import errors
-from edged.audio.device import Loudspeaker
+from edged.audio.device import Loudspeaker, ring_frames
 from edged.audio.line import Line
 from edged.audio.output import CLOSE_WAIT_S
 from edged.audio.pace import pause_s
 from edged.audio.segment import PlayerSink
+from edged.engine.buffers import Arena
+from edged.engine.plan import bound_row
 from edged.job import AudioChunk, Job
 from edged.settings import Audio
 
 log = logging.getLogger("edged.audio")
 
+RING_RATE, RING_CHANNELS = 48_000, 2  # what is opened on nearly every device
 RETRY_S = 1.0  # how often a missing device is looked for, at most; a look takes up to 0.2 s
 
 
 class Player:
     """`start` it once; then `sink` for every speak job. `wake` is called when a sink may be ready again."""
 
-    def __init__(self, settings: Audio, wake: Callable[[], None], sample_rate: int = 24_000) -> None:
-        """sample_rate: the voice's, tried when the device does not take 48 kHz."""
+    def __init__(
+        self,
+        settings: Audio,
+        wake: Callable[[], None],
+        sample_rate: int = 24_000,
+        arena: Arena | None = None,
+    ) -> None:
+        """sample_rate: the voice's, tried when the device does not take 48 kHz. arena: has the ring."""
+        memory = None
+        if arena is not None and settings.enabled:
+            frames, _ = ring_frames(settings, RING_RATE)
+            memory = arena.array("ring", (frames, RING_CHANNELS), owner="player")
+            arena.note(bound_row("audio.buffer_s", int(settings.buffer_s * sample_rate) * 4))
         self._settings = settings
         self._wake = wake
-        self._speaker = Loudspeaker(settings, sample_rate)
+        self._speaker = Loudspeaker(settings, sample_rate, memory)
         self._changed = threading.Condition()  # its lock guards all that follows and every sink
         self._line = Line()
         self._poked = self._want_open = self._want_probe = False

@@ -46,9 +46,16 @@ class Replies:
     """The encoder thread and the queues of its sinks. reply_bytes: kept for clients, over all jobs."""
 
     def __init__(
-        self, emit: Emit, wake: Callable[[], None], buffer_s: float, reply_bytes: int = 64 << 20
+        self,
+        emit: Emit,
+        wake: Callable[[], None],
+        buffer_s: float,
+        reply_bytes: int = 64 << 20,
+        on_underrun: Callable[[], None] = lambda: None,
     ) -> None:
+        """on_underrun: called when a piece of a stream comes too late for one who plays it at once."""
         self.buffer_s = buffer_s
+        self._on_underrun = on_underrun
         self._emit = emit
         self._wake = wake
         self._lock = threading.Lock()  # guards all that follows, and never for longer than it takes to count
@@ -219,8 +226,11 @@ class Replies:
     def _send(self, sink: ReplySink, data: Data, last: bool) -> None:
         if sink.job.ended:
             return
+        now = monotonic()
         if not sink.job.timeline.first_audio:
-            sink.job.timeline.first_audio = monotonic()
+            sink.job.timeline.first_audio = now
+        if sink.ran_dry(now):
+            self._on_underrun()
         event = Audio(
             id=sink.job.client_id,
             job=sink.job.id,

@@ -24,14 +24,18 @@ class Ring:
     silent, since a centre or low-frequency loudspeaker is no place for a second copy.
     """
 
-    def __init__(self, frames: int, channels: int, keep: int = 0) -> None:
+    def __init__(self, frames: int, channels: int, keep: int = 0, memory: Samples | None = None) -> None:
+        """memory: at least frames x channels values of it are used, where it has as many."""
         self.frames = frames
         self.channels = channels
         self.keep = keep
         self.promised = False  # set by the writer: more audio of the open segment is to come
         self.underruns = 0  # times the reader ran dry although audio was promised
         self.starved_frames = 0  # frames of silence it had to play then
-        self._buffer: Samples = np.zeros((frames, channels), dtype=np.float32)
+        if memory is None or memory.size < frames * channels:
+            memory = np.empty(frames * channels, np.float32)
+        self._buffer: Samples = memory.reshape(-1)[: frames * channels].reshape(frames, channels)
+        self._buffer.fill(0.0)
         self._spoken = self._buffer[:, : min(channels, 2)]
         self._ramp: Samples = np.linspace(1.0, 0.0, FADE_FRAMES, dtype=np.float32)[:, np.newaxis]
         self._written = 0  # stored by the writer only

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, get_args
 
 import click
 
-from edged.cli.context import State, client_command, pass_state
+from edged.cli.context import Number, State, client_command, pass_state
 from edged.cli.exits import tell, write_json
 from edged.cli.render import duration, fields, table
 
@@ -19,15 +19,18 @@ if TYPE_CHECKING:
 
 
 @click.command()
+@click.option("--memory", is_flag=True, help="What the memory is used for, too.")
 @client_command
 @pass_state
-def status(state: State) -> None:
+def status(state: State, memory: bool) -> None:
     """Is the daemon well, what is it doing."""
     with state.client() as client:
-        reply = client.status()
+        reply = client.status(memory)
 
     def text() -> None:
         fields(_facts(reply))
+        if memory:
+            table(("memory", "shape", "type", "MB", "kind"), _plan(reply))
         if reply.jobs:
             rows = [
                 (j.job, j.kind, j.state, j.voice, j.priority, duration(j.age_s), j.client) for j in reply.jobs
@@ -35,6 +38,21 @@ def status(state: State) -> None:
             table(("job", "kind", "state", "voice", "priority", "age", "client"), rows)
 
     state.show(reply, text)
+
+
+def _plan(reply: StatusReply) -> list[tuple[str, ...]]:
+    """The plan line by line, its sum, and what of the process is not in it."""
+    rows: list[tuple[str, ...]] = []
+    for row in reply.memory:
+        shape = "x".join(map(str, row.shape)) if row.kind == "buffer" else ""
+        times = f"{row.rows} x " if shape and row.rows > 1 else ""
+        rows.append((row.name, times + shape, row.dtype if shape else "", f"{row.mb:.2f}", row.kind))
+    planned = sum(row.mb for row in reply.memory)
+    held = sum(row.mb for row in reply.memory if row.kind != "bound")
+    rows.append(("total", "", "", f"{planned:.2f}", f"of {reply.budget_mb:g} MB (service.memory_mb)"))
+    other = max(0.0, reply.rss_mb - held)  # below while buffers are not touched yet
+    rows.append(("process", "", "", f"{reply.rss_mb:.2f}", f"{other:.1f} MB of it are not in the plan"))
+    return rows
 
 
 def _facts(reply: StatusReply) -> list[tuple[str, str]]:
@@ -79,10 +97,19 @@ def voices(state: State) -> None:
 
 
 @click.command()
+@click.option("--watch", is_flag=True, help="Again and again, as a live table.")
+@click.option(
+    "--interval", type=Number(0.1, 3600), default=1.0, metavar="SECONDS", help="With --watch (default 1)."
+)
 @client_command
 @pass_state
-def stats(state: State) -> None:
+def stats(state: State, watch: bool, interval: float) -> None:
     """Counters since the daemon's start, and percentiles over its last jobs."""
+    if watch:
+        from edged.cli import watch as live
+
+        live.watch(state, interval)
+        return
     with state.client() as client:
         reply = client.stats()
 
@@ -97,7 +124,12 @@ def stats(state: State) -> None:
             ("queued, running", f"{reply.queued}, {reply.running}"),
             ("audio made", duration(reply.audio_s)),
             ("synthesis time", duration(reply.synthesis_s)),
-            ("sound underruns", str(reply.underruns)),
+            ("underruns", f"{reply.underruns} on the loudspeaker, {reply.stream_underruns} in streams"),
+            (
+                "steps",
+                f"{reply.steps}, now {reply.steps_per_s:.1f}/s of {reply.rows_per_step:.2f} utterances",
+            ),
+            ("processor time", f"{duration(reply.cpu_s)}, in engine calls {duration(reply.engine_cpu_s)}"),
             ("memory", f"{reply.rss_mb:.1f} MB"),
         ]
         fields(told)
@@ -107,6 +139,8 @@ def stats(state: State) -> None:
             ("text, ms", reply.text_ms),
             ("to the engine, ms", reply.to_engine_ms),
             ("from the engine, ms", reply.from_engine_ms),
+            ("step, ms", reply.step_ms),
+            ("wait for a slot, ms", reply.slot_wait_ms),
         ]
         rows = [
             (name, str(p.count), f"{p.p50:.3g}", f"{p.p90:.3g}", f"{p.p99:.3g}", f"{p.max:.3g}")

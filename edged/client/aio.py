@@ -121,8 +121,9 @@ class AsyncClient(Base):
         request = self._cancel(job, target, scope)
         return await self._ask(request, protocol.CancelReply)
 
-    async def status(self) -> protocol.StatusReply:
-        return await self._ask(protocol.Status(id=self._id()), protocol.StatusReply)
+    async def status(self, memory: bool = False) -> protocol.StatusReply:
+        """memory: with the memory plan."""
+        return await self._ask(protocol.Status(id=self._id(), memory=memory), protocol.StatusReply)
 
     async def voices(self) -> protocol.VoicesReply:
         return await self._ask(protocol.Voices(id=self._id()), protocol.VoicesReply)

@@ -125,8 +125,9 @@ class Client(Base):
         request = self._cancel(job, target, scope)
         return self._ask(request, protocol.CancelReply)
 
-    def status(self) -> protocol.StatusReply:
-        return self._ask(protocol.Status(id=self._id()), protocol.StatusReply)
+    def status(self, memory: bool = False) -> protocol.StatusReply:
+        """memory: with the memory plan."""
+        return self._ask(protocol.Status(id=self._id(), memory=memory), protocol.StatusReply)
 
     def voices(self) -> protocol.VoicesReply:
         return self._ask(protocol.Voices(id=self._id()), protocol.VoicesReply)

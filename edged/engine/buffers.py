@@ -1,51 +1,49 @@
 """The arena: every input and output buffer of every engine, allocated once at its maximum shape.
 
 No thread of its own: filled by the loading thread before READY, then only read. `sealed` afterwards,
-so that a mistake shows up as an error and not as memory that grows while serving. Neighbours: `ort.py`
-binds the addresses to a session, voices write and read through the views, the service logs `plan()`.
+so that a mistake shows up as an error and not as memory that grows while serving. Buffers are reserved when
+they are asked for and become resident when they are used, at the latest by `seal`: a plan over the budget
+is refused between the two, while it costs nothing. Neighbours: `ort.py` binds the addresses to a session,
+voices write and read through the views, `plan.py` tells what there is.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from edged.engine.api import Shape, TensorSpec
+from edged.engine.plan import PlanRow, buffer_row, qualified, weights_row
 from edged.errors import EngineError, ShapeExceeded
 
 ALIGNMENT = 64  # bytes: a cache line, and the width of the widest vector registers
-
-
-@dataclass(frozen=True, slots=True)
-class PlanRow:
-    """One line of the memory plan."""
-
-    name: str
-    shape: Shape
-    dtype: str
-    megabytes: float  # 10**6 bytes
+PAGE = 4096  # bytes; the smallest page there is, so that a stride of it meets every page
 
 
 class Buffer:
     """The memory of one tensor. Every view starts at its address, or at one of its rows."""
 
-    __slots__ = ("_flat", "_items", "_row", "address", "nbytes", "spec")
+    __slots__ = ("_flat", "_items", "_memory", "_row", "address", "nbytes", "spec")
 
     def __init__(self, spec: TensorSpec) -> None:
         self.spec = spec
         self.nbytes = spec.nbytes
-        raw = np.empty(self.nbytes + ALIGNMENT, np.uint8)
+        raw = np.zeros(self.nbytes + ALIGNMENT, np.uint8)  # a large one is not resident yet
         skip = -raw.ctypes.data % ALIGNMENT
-        memory = raw[skip : skip + self.nbytes]
-        memory.fill(0)  # a write, not a read: makes every page resident before READY
+        memory = self._memory = raw[skip : skip + self.nbytes]
         self._flat: NDArray[Any] = memory.view(np.dtype(spec.dtype))
         self._items = int(self._flat.size)
         self._row = math.prod(spec.shape[1:])  # items in a row of the first dimension
         self.address = int(memory.ctypes.data)
+
+    def touch(self) -> None:
+        """Makes every page resident; what is in it stays."""
+        for bytes_ in (self._memory[::PAGE], self._memory[-1:]):
+            np.bitwise_or(bytes_, 0, out=bytes_)  # a write: reading maps the one page of zeros only
 
     def view(self, shape: Shape, row: int = 0) -> NDArray[Any]:
         """An array of this shape over the memory from that row on; nothing is copied or allocated."""
@@ -72,15 +70,21 @@ class Buffer:
 
 
 class Arena:
-    """All buffers of a process by name."""
+    """All buffers of a process by name, and what else its plan has.
+
+    cpu_s: processor seconds that threads spent inside each engine, without the runtime's own threads. The
+    engine adds to its own entry on the thread that runs it; anybody reads.
+    """
 
     def __init__(self) -> None:
+        self.cpu_s: dict[str, float] = {}
         self._buffers: dict[str, Buffer] = {}
+        self._notes: dict[str, PlanRow] = {}
         self._sealed = False
 
     def allocate(self, spec: TensorSpec, owner: str = "") -> Buffer:
         """A new buffer of the maximum shape. `owner` (voice or engine) prefixes its name in the plan."""
-        name = f"{owner}.{spec.name}" if owner else spec.name
+        name = qualified(spec.name, owner)
         if self._sealed:
             raise EngineError(f"buffer {name!r} was asked for after the start: the arena is sealed")
         if name in self._buffers:
@@ -101,19 +105,36 @@ class Arena:
         """A work array of a voice, counted in the plan like the tensors of engines."""
         return self.allocate(TensorSpec(name, dtype, shape), owner).view(shape)
 
+    def note(self, row: PlanRow) -> None:
+        """Counts memory in the plan that is not a buffer of the arena."""
+        self._notes[row.name] = row
+
+    def weights(self, name: str, nbytes: int) -> None:
+        """Counts the weights of an engine, to be called before they are loaded."""
+        self.note(weights_row(name, nbytes))
+
     def free(self, owner: str) -> None:
-        """Forgets the buffers of one owner; the memory goes when the last view does."""
+        """Forgets the buffers and weights of one owner; the memory goes when the last view does."""
         self._buffers = {k: b for k, b in self._buffers.items() if not k.startswith(f"{owner}.")}
+        self._notes = {k: n for k, n in self._notes.items() if not k.startswith(f"{owner}.")}
 
     def seal(self) -> None:
-        """Refuses every later allocation."""
+        """Makes every buffer resident and refuses every later allocation."""
         self._sealed = True
+        for buffer in self._buffers.values():
+            buffer.touch()
+
+    @property
+    def engine_cpu_s(self) -> float:
+        return sum(list(self.cpu_s.values()))
 
     @property
     def nbytes(self) -> int:
-        return sum(buffer.nbytes for buffer in self._buffers.values())
+        """Of the buffers only. Any thread, also while others load."""
+        return sum(buffer.nbytes for buffer in list(self._buffers.values()))
 
     def plan(self) -> list[PlanRow]:
-        """What was allocated, the largest first."""
-        rows = [PlanRow(k, b.spec.shape, b.spec.dtype, b.nbytes / 1e6) for k, b in self._buffers.items()]
+        """What was allocated or noted, the largest first. Any thread, also while others load."""
+        rows = [buffer_row(replace(b.spec, name=k)) for k, b in list(self._buffers.items())]
+        rows += list(self._notes.values())
         return sorted(rows, key=lambda row: (-row.megabytes, row.name))

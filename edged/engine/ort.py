@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from time import thread_time
 from typing import Any
 
 import numpy as np
@@ -101,6 +102,8 @@ class OrtEngine:
             self._session: Any = ort.InferenceSession(str(path), options(threads, spinning), providers=[_CPU])
             self._binding: Any = self._session.io_binding()
         self._check(path)
+        self._cpu_s = arena.cpu_s
+        self._cpu_s[name] = 0.0
         self._buffers: dict[str, Buffer] = {}
         for spec in (*inputs, *outputs):
             shared = self._buffers.get(spec.alias)
@@ -152,8 +155,10 @@ class OrtEngine:
         return view
 
     def run(self) -> None:
+        begin = thread_time()
         with native_errors(f"{self.name}: run failed"):
             self._session.run_with_iobinding(self._binding)
+        self._cpu_s[self.name] += thread_time() - begin
 
     def close(self) -> None:
         self._views.clear()

@@ -33,6 +33,7 @@ def load(
     require(backend, path.name)
     from edged.engine.ort import OrtEngine  # 60 ms of import that `edged status` need not pay
 
+    arena.weights(name or path.stem, weights_bytes(path))
     return OrtEngine(
         path,
         inputs,
@@ -42,6 +43,12 @@ def load(
         threads=threads(config.threads),
         spinning=config.spinning,
     )
+
+
+def weights_bytes(path: Path) -> int:
+    """The size of a network's file and of the file of its weights beside it, as far as they are there."""
+    files = (path, path.with_name(f"{path.name}.data"))
+    return sum(file.stat().st_size for file in files if file.is_file())
 
 
 def require(backend: str, what: str) -> None:

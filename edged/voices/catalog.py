@@ -19,7 +19,9 @@ from edged.engine.buffers import Arena
 from edged.errors import BundleMissing, ConfigError, did_you_mean
 from edged.paths import bundle_directories
 from edged.settings import Settings, VoiceDefaults
+from edged.voices import budget
 from edged.voices.api import Voice, VoiceCard
+from edged.voices.demand import demand
 from edged.voices.load import open_bundle
 
 log = logging.getLogger("edged.voices")
@@ -29,15 +31,21 @@ BUILT_IN = "hibari"
 def load_voices(settings: Settings, arena: Arena, status: Callable[[str], object]) -> dict[str, Voice]:
     """Every voice of the configured bundles by name, warmed up. Raises `BundleError` or `ConfigError`."""
     voices: dict[str, Voice] = {}
+    most_mb, noted = settings.service.memory_mb, arena.plan()
+    bundles = []
     for name in settings.voices.bundles:
         status(f"loading {name}")
-        bundle = Bundle.load(_locate(name, settings))
+        bundles.append(Bundle.load(_locate(name, settings)))
+    expected = [row for bundle in bundles for row in demand(bundle, settings.engine)]
+    budget.check([*noted, *expected], most_mb, bundles, settings.engine)  # before anything large is loaded
+    for bundle in bundles:
         for voice in open_bundle(bundle, settings.engine, arena):
             if voice.card.name in voices:
                 raise ConfigError(
                     f"two bundles have a voice named {voice.card.name!r}", "load one of them: voices.bundles"
                 )
             voices[voice.card.name] = voice
+    budget.check(arena.plan(), most_mb, bundles, settings.engine)  # with work arrays, before it is resident
     default = settings.voices.default
     if default and default not in voices:
         raise ConfigError(

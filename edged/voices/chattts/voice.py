@@ -24,6 +24,7 @@ from edged.voices.chattts.generator import Generator
 from edged.voices.chattts.refine import Vocabulary
 from edged.voices.chattts.synth import ChatSynthesizer, SpeakerData
 from edged.voices.chattts.tokens import Tokens
+from edged.voices.demand import interface
 
 CONTROLS = 4  # tokens of a code prompt besides the texts: [Stts] [spk_emb] [speed_N] [Ptts]
 _WARM_UP = "The quick brown fox, 3 times. 四是四。"
@@ -85,11 +86,12 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
 
 def engine(bundle: Bundle, name: str, config: settings.Engine, arena: Arena) -> Engine:
     entry = bundle.engine(name)
+    inputs, outputs = interface(bundle, entry, config)
     return select.load(
         bundle.path / entry.file,
         bundle.manifest.backend,
-        [tensor.spec() for tensor in entry.inputs],
-        [tensor.spec() for tensor in entry.outputs],
+        inputs,
+        outputs,
         arena,
         config,
         name=f"{bundle.manifest.name}.{name}",
