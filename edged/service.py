@@ -145,7 +145,8 @@ class Service:
             self._emit, lambda: self._wake_worker(), limits.reply_buffer_s, limits.reply_mb << 20
         )
         running.callback(replies.close)
-        worker = self._worker = Worker(voices, settings.stream.chunk_ms / 1e3, self._on_crash)
+        gather_s = settings.engine.gather_ms / 1e3
+        worker = self._worker = Worker(voices, settings.stream.chunk_ms / 1e3, self._on_crash, gather_s)
         self._wake_worker = worker.wake
         worker.start()
         running.callback(worker.stop, THREAD_STOP_S)

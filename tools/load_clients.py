@@ -136,7 +136,9 @@ class Client:
         elif isinstance(event, protocol.TERMINAL):
             self._end(call, event, now)
 
-    def _end(self, call: Call, event: protocol.Done | protocol.Cancelled | protocol.Failed, now: float) -> None:
+    def _end(
+        self, call: Call, event: protocol.Done | protocol.Cancelled | protocol.Failed, now: float
+    ) -> None:
         call.ended, call.endings = now, 1
         self._open, self._cancel_at, self._next = None, 0.0, now
         if isinstance(event, protocol.Done):

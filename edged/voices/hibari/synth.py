@@ -62,6 +62,9 @@ class HibariSynthesizer:
         self._numbers = np.arange(self._max_symbols)
         self._vocoder = Vocoder(arena, bundle.manifest.name, bundle.limit("max_frames"))
 
+    def bucket(self, utterance: Utterance, params: Params) -> int:
+        return 0  # one at a time
+
     def open(self, utterance: Utterance, params: Params) -> Stream:
         return HibariStream(utterance, params.speed, params.seed)
 
