@@ -43,7 +43,7 @@ def job(
 
 
 def serve(scheduler: Scheduler, batch: list[Entry], now: float = 1.0, audio_s: float = 4.0) -> None:
-    """What the worker does for a one-pass voice: a call that ends at `now`, and the audio it makes of each."""
+    """What the worker does for a one-pass voice: a call that ends at `now`, and the audio it makes."""
     for entry in batch:
         entry.job.start()
         entry.job.cursor += 1
