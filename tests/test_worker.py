@@ -351,6 +351,6 @@ def test_two_voices_take_turns(make: Any) -> None:
     names = [name for name, _ in calls]
     between = calls[names.index("h") : len(names) - names[::-1].index("h")]
     spent = {voice: sum(s for name, s in between if name == voice) for voice in "ch"}
-    # Seconds are shared and not calls; a machine that is busy otherwise makes some of them long.
-    assert spent["c"] >= 0.4 * (spent["c"] + spent["h"]) - max(s for _, s in between)
+    # Seconds are shared, not calls; here the text is the one whose listener is about to hear a gap.
+    assert spent["c"] >= 0.2 * (spent["c"] + spent["h"]) - max(s for _, s in between)
     assert heard.done.wait(10)
