@@ -1,20 +1,21 @@
 """The clients of tools/load: N connections in one thread, each with at most one job under way.
 
 One poll loop over all sockets, so that the tool takes a few percent of a core and its clock readings are
-those of the arrivals. `Client` speaks for one connection, `Call` is what came of one request, `drive` is the
-loop. Nothing is judged here: tools/load does that with the calls and the `stray` answers.
+those of the arrivals. `Client` speaks for one connection, `drive` is the loop. Nothing is judged here:
+`load_report` does that with the calls and the `stray` answers of a `Course`.
 """
 
 from __future__ import annotations
 
 import json
 import random
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from time import monotonic
 from typing import Any
 
 import zmq
+from load_report import Call, Course, Reading
 
 from edged import protocol
 from edged.errors import BadReply
@@ -23,37 +24,6 @@ RETRY_S = (0.05, 0.25)  # a client that was refused comes again after a while in
 WATCH_S = 0.5  # between two readings of the daemon's memory
 QUIET_S = 0.5  # how long, after the last ending, somebody is still waited for who answers twice
 TICK_MS = 20  # the longest that a client's next request may be late
-
-
-@dataclass(slots=True)
-class Call:
-    """One request, its times in monotonic seconds (0.0: did not come), and how often it was ended."""
-
-    id: str
-    sent: float
-    started: float = 0.0
-    first_audio: float = 0.0
-    ended: float = 0.0
-    endings: int = 0
-    outcome: str = ""  # done, cancelled or the error's code
-    retryable: bool = False
-    audio_s: float = 0.0
-    rtf: float = 0.0
-    begun: float = 0.0  # when a listener who hears a stream as it comes would have begun
-    underruns: int = 0
-    margin: float = float("inf")  # audio still unheard when the next piece came; the smallest
-
-    def hear(self, now: float, seconds: float) -> None:
-        """A piece of audio arrived. A listener who ran out begins again with it, so each gap counts once."""
-        if not self.first_audio:
-            self.first_audio = self.begun = now
-        else:
-            left = self.audio_s - (now - self.begun)
-            self.margin = min(self.margin, left)
-            if left < 0:
-                self.underruns += 1
-                self.begun -= left
-        self.audio_s += seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,15 +38,6 @@ class Wish:
     texts: Sequence[str]
     delimited: bool = False
     cancel: float = 0.0
-
-
-@dataclass(slots=True)
-class Reading:
-    """The daemon's own figures at a moment."""
-
-    at: float
-    rss_mb: float
-    running: int
 
 
 class Client:
@@ -152,18 +113,6 @@ class Client:
     def _send(self, header: dict[str, Any]) -> None:
         frame = json.dumps(header).encode()
         self.socket.send_multipart([b"", frame] if self._wish.delimited else [frame])
-
-
-@dataclass(slots=True)
-class Course:
-    """What `drive` saw."""
-
-    begin: float
-    calls: list[Call] = field(default_factory=list)
-    stray: list[str] = field(default_factory=list)
-    readings: list[Reading] = field(default_factory=list)
-    until: float = 0.0  # the last request could be sent until then
-    end: float = 0.0
 
 
 class Watch:
@@ -257,12 +206,3 @@ def _connect(context: zmq.Context[zmq.Socket[bytes]], endpoint: str) -> zmq.Sock
     socket.rcvhwm = 0  # an answer that is dropped here would look like one that never came
     socket.connect(endpoint)
     return socket
-
-
-def percentiles(values: Iterator[float] | Sequence[float]) -> dict[str, float] | None:
-    """Nearest-rank percentiles; None while there is no value."""
-    ordered = sorted(values)
-    if not ordered:
-        return None
-    ranks = {f"p{q}": ordered[max(0, -(-q * len(ordered) // 100) - 1)] for q in (50, 90, 99)}
-    return {"count": len(ordered), **{k: round(v, 4) for k, v in ranks.items()}, "max": round(ordered[-1], 4)}
