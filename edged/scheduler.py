@@ -118,7 +118,7 @@ class Scheduler:
     def choose(self, now: float) -> list[Entry]:
         """The entries for the next step, all of one pool, at most its capacity; empty when idle."""
         self._gathering_until = None
-        ready = sorted(self._ready(), key=lambda e: e.rank)
+        ready = sorted(self._ready(now), key=lambda e: e.rank)
         if not ready:
             return []
         free = self._free()
@@ -181,7 +181,7 @@ class Scheduler:
     def _pool(self, entry: Entry) -> str:
         return self.pools.get(entry.job.voice, entry.job.voice)
 
-    def _ready(self) -> Iterable[Entry]:
+    def _ready(self, now: float) -> Iterable[Entry]:
         for entry in self.entries:
             sink = entry.job.sink
             if entry.job.ended or not entry.has_work or sink is None:
@@ -190,3 +190,5 @@ class Scheduler:
             # to go on before this one gets room may be waiting for that.
             if entry.stream is not None or sink.ready():
                 yield entry
+            elif entry.heard_from and entry.due < now:
+                entry.heard_from += now - entry.due  # it has more than it took, so it is not behind

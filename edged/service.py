@@ -146,7 +146,9 @@ class Service:
         )
         running.callback(replies.close)
         gather_s = settings.engine.gather_ms / 1e3
-        worker = self._worker = Worker(voices, settings.stream.chunk_ms / 1e3, self._on_crash, gather_s)
+        worker = self._worker = Worker(
+            voices, settings.stream.chunk_ms / 1e3, self._on_crash, gather_s=gather_s
+        )
         self._wake_worker = worker.wake
         worker.start()
         running.callback(worker.stop, THREAD_STOP_S)

@@ -225,6 +225,24 @@ def test_a_job_joins_the_next_step_when_a_slot_is_free(others: list[bool]) -> No
     assert scheduler.entries[-1] in scheduler.choose(1.0)
 
 
+def test_a_listener_who_takes_nothing_is_not_behind() -> None:
+    """Its sentence is wanted when there is room again, not since the time it could have heard everything."""
+    scheduler = Scheduler({"a": 1})
+    slow = job(3)
+    scheduler.add(slow, 1.0)
+    serve(scheduler, scheduler.choose(1.0), now=1.0, audio_s=4.0)
+    slow.sink.open = False  # type: ignore[union-attr]
+    assert scheduler.choose(60.0) == []
+    slow.sink.open = True  # type: ignore[union-attr]
+    scheduler.add(job(), 59.0)
+    scheduler.add(job(), 61.0)
+    order = []
+    while batch := scheduler.choose(61.0):
+        order.append(batch[0].due)
+        serve(scheduler, batch, 61.0)
+    assert order == [59.0, 60.0, 61.0, 64.0]
+
+
 # -- several synthesizers ---------------------------------------------------------------------------
 
 
