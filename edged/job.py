@@ -109,7 +109,7 @@ class Timeline:
     prepared: float = 0.0  # first utterance ready for the engine
     text_s: float = 0.0  # time spent preparing that first utterance
     engine: float = 0.0  # first engine step began
-    produced: float = 0.0  # first engine step ended
+    produced: float = 0.0  # first engine step with audio ended
     finished: float = 0.0  # last engine step ended
     first_audio: float = 0.0  # first audio handed to the socket or the loudspeaker
     ended: float = 0.0

@@ -47,8 +47,11 @@ Limit = Annotated[int, Meta(ge=1, le=1_000_000)]
 # the limit one element holds. A limit above a tensor would fail on the first long sentence, not at start.
 _FITTING: dict[str, dict[str, tuple[tuple[str, str, int, int], ...]]] = {
     "tone": {
-        "max_symbols": (("tone", "symbols", 0, 1),),
-        "max_frames": (("tone", "index", 0, 1), ("tone", "offset", 0, 1), ("tone", "samples", 0, 1)),
+        "max_symbols": (("tone", "symbols", 1, 1),),
+        "max_frames": (("tone", "index", 1, 1), ("tone", "offset", 1, 1), ("tone", "samples", 1, 1)),
+        "max_batch": tuple(
+            ("tone", name, 0, 1) for name in ("symbols", "index", "offset", "span", "samples")
+        ),
     },
     "hibari": {
         "max_symbols": (

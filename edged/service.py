@@ -157,7 +157,10 @@ class Service:
             meter.stream_underrun,
         )
         running.callback(replies.close)
-        worker = self._worker = Worker(voices, settings.stream.chunk_ms / 1e3, self._on_crash, meter)
+        gather_s = settings.engine.gather_ms / 1e3
+        worker = self._worker = Worker(
+            voices, settings.stream.chunk_ms / 1e3, self._on_crash, meter, gather_s
+        )
         self._wake_worker = worker.wake
         worker.start()
         running.callback(worker.stop, THREAD_STOP_S)

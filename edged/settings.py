@@ -54,12 +54,17 @@ class Limits(Group, kw_only=True, frozen=True):
 
 
 class Engine(Group, kw_only=True, frozen=True):
-    """The inference engine. threads 0 means one per core, at most two; slots 0 means all of a bundle."""
+    """The inference engine. threads 0 means one per core, at most two; slots 0 means all of a bundle.
+
+    batch, gather_ms: utterances of a one-pass voice in one call, and how long one waits for others.
+    """
 
     backend: Literal["onnxruntime"] = "onnxruntime"
     threads: Annotated[int, Meta(ge=0, le=64)] = 0
     spinning: bool = False
     slots: Annotated[int, Meta(ge=0, le=64)] = 0
+    batch: Annotated[int, Meta(ge=1, le=64)] = 4
+    gather_ms: Annotated[float, Meta(ge=0.0, le=20.0)] = 0.0
 
 
 class VoiceDefaults(Group, kw_only=True, frozen=True):

@@ -15,7 +15,7 @@ from time import monotonic
 
 import numpy as np
 
-from edged.errors import EdgedError, InternalError, UnspeakableText
+from edged.errors import EdgedError, InternalError, ShapeExceeded, UnspeakableText
 from edged.job import AudioChunk, Job, Samples
 from edged.meter import Meter
 from edged.scheduler import Entry, Scheduler
@@ -31,7 +31,8 @@ class Worker:
     """Owns the scheduler and the engine thread.
 
     chunk_s: length of the chunks handed to sinks; they are copied out of the engine's buffers here, and
-    nowhere else. on_crash: called when the loop itself dies; the service then ends the process.
+    nowhere else. on_crash: called when the loop itself dies; the service then ends the process. gather_s:
+    how long an utterance of a one-pass voice may wait for others to share its call.
     """
 
     def __init__(
@@ -40,6 +41,7 @@ class Worker:
         chunk_s: float,
         on_crash: Callable[[BaseException], None],
         meter: Meter | None = None,
+        gather_s: float = 0.0,
     ) -> None:
         self.meter = Meter() if meter is None else meter
         self._voices = voices
@@ -48,6 +50,8 @@ class Worker:
         self._scheduler = Scheduler(
             {name: v.synthesizer.max_batch for name, v in voices.items()},
             {name: str(id(v.synthesizer)) for name, v in voices.items()},
+            self._bucket,
+            gather_s,
         )
         self._incoming: deque[Job] = deque()
         self._wake = threading.Event()
@@ -96,15 +100,15 @@ class Worker:
     def _loop(self) -> None:
         self._wake.clear()
         while self._incoming:
-            self._scheduler.add(self._incoming.popleft())
+            self._scheduler.add(self._incoming.popleft(), monotonic())
         self._scheduler.expire(monotonic())
         self._sweep()
-        batch = self._scheduler.choose()
+        batch = self._scheduler.choose(monotonic())
         if batch:
             self._step(batch)
             return
-        deadline = self._scheduler.next_deadline()
-        self._wake.wait(None if deadline is None else max(0.0, deadline - monotonic()))
+        look = self._scheduler.next_look()
+        self._wake.wait(None if look is None else max(0.0, look - monotonic()))
 
     def _sweep(self) -> None:
         """Frees what ended jobs hold, and completes jobs whose text turned out to have no more to say."""
@@ -118,9 +122,11 @@ class Worker:
     def _step(self, batch: Sequence[Entry]) -> None:
         synthesizer = self._voices[batch[0].job.voice].synthesizer
         begin = self.busy_since = monotonic()
+        batch = [entry for entry in batch if self._open(entry, begin)]
+        if not batch:
+            self.busy_since = 0.0
+            return
         try:
-            for entry in batch:
-                self._open(entry, begin)
             pieces = synthesizer.step([e.stream for e in batch])
         except Exception as exc:
             self._fault(batch, exc)
@@ -130,26 +136,41 @@ class Worker:
         end = monotonic()
         self._faults = 0
         self.meter.step(begin, end, len(batch))
+        self._scheduler.spent(batch, end - begin, end)
         for entry, piece in zip(batch, pieces, strict=True):
             line = entry.job.timeline
             line.synthesis_s += (end - begin) / len(batch)
-            line.produced = line.produced or end
             line.finished = end
+            if piece.samples.size:
+                line.produced = line.produced or end
+                entry.heard_from = entry.heard_from or end
             self._deliver(entry, piece)
 
-    def _open(self, entry: Entry, now: float) -> None:
+    def _open(self, entry: Entry, now: float) -> bool:
+        """Begins the next utterance if none is under way; False if the voice cannot, and the job failed."""
         job = entry.job
         if entry.stream is not None:
-            return
+            return True
         if not job.timeline.engine:
             job.timeline.engine = now
             if job.timeline.prepared:
                 self.meter.slot_wait(max(0.0, now - job.timeline.prepared))
         job.start()
         utterance = job.utterances[job.cursor]
-        entry.stream = self._voices[job.voice].synthesizer.open(utterance, job.params)
+        try:
+            entry.stream = self._voices[job.voice].synthesizer.open(utterance, job.params)
+        except ShapeExceeded as exc:  # the text's fault, not the engine's
+            job.fail(exc)
+            return False
+        except Exception as exc:  # the others of the batch go on without it
+            self._fault([entry], exc)
+            return False
         job.cursor += 1
         entry.served += 1
+        return True
+
+    def _bucket(self, job: Job) -> int:
+        return self._voices[job.voice].synthesizer.bucket(job.utterances[job.cursor], job.params)
 
     def _deliver(self, entry: Entry, piece: Piece) -> None:
         job = entry.job

@@ -28,7 +28,7 @@ PARTS = {
     "systemd": {"systemd"},
     "protocol": {"protocol"},
     "stats": {"stats", "meter", "metrics", "exporter", "exporter_http"},
-    "scheduler": {"scheduler"},
+    "scheduler": {"scheduler", "turns"},
     "text": {"text"},
     "voices": {"voices"},
     "audio": {"audio"},

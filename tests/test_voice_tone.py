@@ -11,9 +11,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from edged.bundle import Bundle
+from edged.engine.buffers import Arena
 from edged.errors import EngineError
 from edged.job import Params, Utterance
+from edged.settings import Engine
 from edged.voices import golden
+from edged.voices.load import open_bundle
 from edged.voices.tone.frontend import PARAGRAPH_PAUSE_S, symbol
 from tests import bundles
 
@@ -80,6 +83,42 @@ def test_sentences_come_one_by_one(voice):
 def test_a_blank_line_is_a_pause(voice):
     pauses = [u.pause_s for u in voice.frontend.utterances("One. Two\nthree\n\nFour.\n", Params())]
     assert pauses == [0.0, 0.0, PARAGRAPH_PAUSE_S, 0.0]
+
+
+TEXTS = st.lists(
+    st.tuples(st.lists(st.integers(0, 21), min_size=1, max_size=60), st.floats(0.5, 2.0)),
+    min_size=1,
+    max_size=4,
+)
+
+
+@pytest.mark.parametrize(("rate", "work"), [(24_000, 0), (22_050, 0), (16_000, 3)])
+@settings(deadline=None, max_examples=25)
+@given(rows=TEXTS)
+def test_an_utterance_sounds_the_same_in_any_row_of_any_batch(rate, work, rows):
+    synthesizer = bundles.voice(bundles.tone(rate=rate, work=work)).synthesizer
+    streams = [synthesizer.open(Utterance(0, tuple(symbols)), Params(speed=v)) for symbols, v in rows]
+    together = [piece.samples.copy() for piece in synthesizer.step(streams)]
+    for stream, samples in zip(streams, together, strict=True):
+        np.testing.assert_array_equal(samples, synthesizer.step([stream])[0].samples)
+
+
+@given(a=st.integers(1, 160), b=st.integers(1, 160), speed=st.floats(0.5, 2.0))
+def test_utterances_of_a_length_class_differ_by_less_than_a_factor_of_two(a, b, speed):
+    bucket = bundles.voice(bundles.tone()).synthesizer.bucket
+    first, second = (bucket(Utterance(0, (1,) * n), Params(speed=speed)) for n in (a, b))
+    assert first > 0
+    assert first != second or max(a, b) < 2 * min(a, b)
+
+
+def test_the_settings_say_how_many_rows_there_are():
+    bundle = Bundle.load(bundles.tone())
+    for batch in (1, 3):
+        arena = Arena()
+        (voice,) = open_bundle(bundle, Engine(batch=batch), arena)
+        voice.warm_up()
+        assert voice.synthesizer.max_batch == batch
+        assert {row.name: row.shape[0] for row in arena.plan()}["tone.tone.samples"] == batch
 
 
 @pytest.mark.parametrize("rate", [16_000, 22_050])

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edged.errors import EngineError
+from edged.errors import EngineError, ShapeExceeded
 from edged.job import AudioChunk, Job, JobState, Params, Samples, Utterance
 from edged.voices.api import Piece, Stream, VoiceCard
 from edged.worker import MAX_CONSECUTIVE_FAULTS, Worker
@@ -53,12 +53,18 @@ class Scripted:
 
     max_batch = 2
 
-    def __init__(self, steps: int = 1, fail: Any = None, delay_s: float = 0.0) -> None:
-        self.card = VoiceCard("v", "scripted", ("*",), RATE, "", "", "")
+    def __init__(
+        self, steps: int = 1, fail: Any = None, delay_s: float = 0.0, name: str = "v", calls: Any = None
+    ) -> None:
+        self.card = VoiceCard(name, "scripted", ("*",), RATE, "", "", "")
+        self.calls = calls if calls is not None else []
         self.synthesizer = self
         self.steps, self.fail, self.delay_s = steps, fail, delay_s
         self.open_streams: set[int] = set()
         self.batches: list[int] = []
+
+    def bucket(self, utterance: Utterance, params: Params) -> int:
+        return 0
 
     def open(self, utterance: Utterance, params: Params) -> Stream:
         stream = [self.steps, utterance.index]
@@ -66,7 +72,9 @@ class Scripted:
         return stream
 
     def step(self, streams: Sequence[Any]) -> Sequence[Piece]:
+        begin = time.monotonic()
         time.sleep(self.delay_s)
+        self.calls.append((self.card.name, time.monotonic() - begin))
         if self.fail is not None:
             raise self.fail
         self.batches.append(len(streams))
@@ -85,8 +93,9 @@ class Scripted:
 def make() -> Iterator[Any]:
     workers = []
 
-    def start(voice: Any, crashes: list[BaseException] | None = None) -> Worker:
-        worker = Worker({voice.card.name: voice}, CHUNK_S, (crashes if crashes is not None else []).append)
+    def start(*voices: Any, crashes: list[BaseException] | None = None, gather_s: float = 0.0) -> Worker:
+        on_crash = (crashes if crashes is not None else []).append
+        worker = Worker({v.card.name: v for v in voices}, CHUNK_S, on_crash, gather_s=gather_s)
         worker.start()
         workers.append(worker)
         return worker
@@ -196,7 +205,7 @@ def test_a_sink_without_room_holds_its_own_job_only(make: Any) -> None:
 
 def test_a_failing_voice_fails_its_jobs_and_the_next_one_is_served(make: Any) -> None:
     voice, crashes = Scripted(fail=EngineError("broken")), []
-    worker = make(voice, crashes)
+    worker = make(voice, crashes=crashes)
     made, basket = job("v", Utterance(0, (1,)))
     worker.submit(made)
     assert basket.done.wait(5)
@@ -214,7 +223,7 @@ def test_a_failing_voice_fails_its_jobs_and_the_next_one_is_served(make: Any) ->
 
 def test_an_engine_that_keeps_failing_ends_the_worker(make: Any) -> None:
     crashes: list[BaseException] = []
-    worker = make(Scripted(fail=RuntimeError("native fault")), crashes)
+    worker = make(Scripted(fail=RuntimeError("native fault")), crashes=crashes)
     for _ in range(MAX_CONSECUTIVE_FAULTS):
         made, basket = job("v", Utterance(0, (1,)))
         worker.submit(made)
@@ -287,3 +296,100 @@ def test_steps_rows_and_waits_are_measured(make: Any) -> None:
     waits = meter.slot_wait_ms.percentiles()
     assert waits.count == 3
     assert waits.max >= 30.0, "the third job waited for the steps of another"
+
+
+def test_jobs_that_wait_share_a_call_and_sound_as_alone(make: Any) -> None:
+    voice = bundles.voice(bundles.tone(work=20))
+    assert voice.synthesizer.max_batch == 4
+    utterances = [Utterance(0, (1 + n, 2, 3, 4) * 5) for n in range(4)]
+    open_, step = voice.synthesizer.open, voice.synthesizer.step
+    alone = [step([open_(utterance, Params())])[0].samples.copy() for utterance in utterances]
+    worker = make(voice, gather_s=30.0)
+    jobs = [job(voice.card.name, u) for u in utterances]
+    jobs[2][0].params = Params(speed=1.1)  # of the same class, and another length
+    for made, _ in jobs:
+        worker.submit(made)
+    for number, (made, basket) in enumerate(jobs):
+        assert basket.done.wait(10)  # a full call does not wait for more
+        assert made.state is JobState.DONE
+        assert np.array_equal(basket.samples, alone[number]) == (number != 2)
+    assert len({made.timeline.engine for made, _ in jobs}) == 1  # one call
+
+
+def test_a_row_of_a_call_is_cancelled_alone(make: Any) -> None:
+    voice = Scripted(delay_s=0.3)
+    worker = make(voice)
+    (gone, nothing), (kept, basket) = jobs = [job("v", Utterance(n, (1,))) for n in range(2)]
+    first, before = job("v", Utterance(0, (1,)))
+    worker.submit(first)
+    time.sleep(0.1)  # both wait, and then share the next call
+    for made, _ in jobs:
+        worker.submit(made)
+    assert before.done.wait(5)
+    time.sleep(0.1)
+    assert gone.cancel()
+    assert basket.done.wait(5)
+    assert voice.batches == [1, 2]
+    assert kept.state is JobState.DONE
+    assert np.array_equal(basket.samples, np.full(1_000, 2, np.float32))
+    assert nothing.chunks == []
+    assert nothing.aborted
+    assert voice.open_streams == set()
+
+
+def test_an_utterance_that_the_voice_refuses_fails_alone(make: Any) -> None:
+    voice, crashes = Scripted(steps=20, delay_s=0.005), []
+    speak = voice.open
+    voice.open = lambda u, p: speak(u, p) if u.symbols else fail(ShapeExceeded("too long"))  # type: ignore[method-assign]
+    worker = make(voice, crashes=crashes)
+    good, basket = job("v", Utterance(0, (1,)))
+    worker.submit(good)
+    for _ in range(2 * MAX_CONSECUTIVE_FAULTS):
+        made, refused = job("v", Utterance(0, ()))
+        worker.submit(made)
+        assert refused.done.wait(5)
+        assert made.error is not None
+        assert made.error.code == "shape_exceeded"
+    assert basket.done.wait(5)
+    assert good.state is JobState.DONE
+    assert crashes == []
+
+
+def fail(error: Exception) -> Any:
+    raise error
+
+
+def test_a_deadline_within_the_gathering_is_kept(make: Any) -> None:
+    worker = make(bundles.voice(bundles.tone()), gather_s=30.0)
+    made, basket = job("tone", Utterance(0, (1, 2, 3)), deadline=time.monotonic() + 20.0)
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert made.state is JobState.DONE
+
+
+def test_a_lone_utterance_is_spoken_when_its_waiting_is_over(make: Any) -> None:
+    worker = make(bundles.voice(bundles.tone()), gather_s=0.2)
+    made, basket = job("tone", Utterance(0, (1, 2, 3)))
+    begin = time.monotonic()
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert time.monotonic() - begin >= 0.2
+
+
+def test_two_voices_take_turns(make: Any) -> None:
+    calls: list[tuple[str, float]] = []
+    stream = Scripted(steps=400, delay_s=0.002, name="c", calls=calls)
+    text = Scripted(delay_s=0.01, name="h", calls=calls)
+    worker = make(stream, text)
+    long, heard = job("c", Utterance(0, (1,)))
+    worker.submit(long)
+    made, basket = job("h", *(Utterance(n, (1,)) for n in range(10)))
+    worker.submit(made)
+    assert basket.done.wait(10)
+    assert not long.ended  # the text did not wait for the stream's end
+    names = [name for name, _ in calls]
+    between = calls[names.index("h") : len(names) - names[::-1].index("h")]
+    spent = {voice: sum(s for name, s in between if name == voice) for voice in "ch"}
+    # Seconds are shared, not calls; here the text is the one whose listener is about to hear a gap.
+    assert spent["c"] >= 0.2 * (spent["c"] + spent["h"]) - max(s for _, s in between)
+    assert heard.done.wait(10)

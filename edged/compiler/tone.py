@@ -28,7 +28,7 @@ Licensed under the Apache License, Version 2.0; you may not use this bundle exce
 The text of the license: https://www.apache.org/licenses/LICENSE-2.0
 """
 _OPSET = 17
-_WIDTH = 256  # of a `work` layer: [frames, 256] x [256, 256]
+_WIDTH = 256  # of a `work` layer: [batch, frames, 256] x [256, 256]
 _LOWEST_HZ = 220.0
 _STEPS = (0, 2, 4, 5, 7, 9, 11)  # semitones of a major scale
 _GAIN = 0.3
@@ -42,8 +42,12 @@ def build(
     work: Annotated[int, Meta(ge=0, le=10_000)] = 0,
     max_symbols: Annotated[int, Meta(ge=4, le=4_000)] = 160,
     name: Name = "tone",
+    max_batch: Annotated[int, Meta(ge=1, le=64)] = 8,
 ) -> Path:
-    """`rate` in Hz, `work` in extra layers (about 1 ms each on one core for a full utterance)."""
+    """`rate` in Hz, `work` in extra layers (about 1 ms each on one core for a full utterance).
+
+    max_batch: utterances in one call, at most; the daemon makes room for as many as its settings say.
+    """
     need("onnx", "build", "building a tone bundle")
     hop = rate // 100  # samples in a frame of about 10 ms
     frames = max_symbols * frames_a_symbol(MIN_SPEED)
@@ -58,17 +62,17 @@ def build(
             "tone",
             "engines/tone.onnx",
             [
-                TensorSpec("symbols", "int64", (max_symbols,)),
-                TensorSpec("index", "int64", (frames,)),
-                TensorSpec("offset", "float32", (frames,)),
-                TensorSpec("span", "float32", (1,)),
+                TensorSpec("symbols", "int64", (max_batch, max_symbols)),
+                TensorSpec("index", "int64", (max_batch, frames)),
+                TensorSpec("offset", "float32", (max_batch, frames)),
+                TensorSpec("span", "float32", (max_batch, 1, 1)),
             ],
-            [TensorSpec("samples", "float32", (frames, hop))],
+            [TensorSpec("samples", "float32", (max_batch, frames, hop))],
         )
         manifest = Manifest(
             format=FORMAT,
             name=name,
-            version="1",
+            version="2",
             family="tone",
             backend="onnxruntime",
             precision="fp32",
@@ -76,7 +80,7 @@ def build(
             voices=(VoiceInfo(name=name, languages=("*",), description="Test tones, one a character"),),
             engines=(engine,),
             data=(),
-            limits={"max_symbols": max_symbols, "max_frames": frames},
+            limits={"max_symbols": max_symbols, "max_frames": frames, "max_batch": max_batch},
             licence=Licence(code="Apache-2.0", weights="Apache-2.0"),
             provenance=provenance("onnx", source="generated", work=str(work)),
         )
@@ -91,7 +95,8 @@ def network(rate: int, hop: int, work: int) -> bytes:
     """The network as bytes.
 
     sample = gain[symbol] * sin(2 pi hertz[symbol] t) * sin(pi t / duration)^2, with t counted from the
-    start of the symbol: every tone begins and ends at zero, so that nothing clicks.
+    start of the symbol: every tone begins and ends at zero, so that nothing clicks. Each row of the batch is
+    an utterance: `index` points into its own symbols, and frames after its end are whatever they are.
     """
     from onnx import TensorProto, helper, numpy_helper
 
@@ -102,16 +107,16 @@ def network(rate: int, hop: int, work: int) -> bytes:
     constants = {
         "radians": (2 * np.pi * hertz * hop / rate).astype(np.float32),  # a frame
         "gains": np.concatenate([[0.0], np.full(PITCHES, _GAIN)]).astype(np.float32),
-        "inside": ((np.arange(hop) + 0.5) / hop).astype(np.float32).reshape(1, hop),  # in frames
+        "inside": ((np.arange(hop) + 0.5) / hop).astype(np.float32).reshape(1, 1, hop),  # in frames
         "pi": np.float32(np.pi),
-        "last": np.array([1], np.int64),
+        "last": np.array([2], np.int64),
     }
 
     def node(kind: str, inputs: str, output: str, **attributes: Any) -> Any:
         return helper.make_node(kind, inputs.split(), [output], **attributes)
 
     nodes = [
-        node("Gather", "symbols index", "symbol"),
+        node("GatherElements", "symbols index", "symbol", axis=1),
         node("Gather", "radians symbol", "turn"),
         node("Gather", "gains symbol", "gain"),
         *(node("Unsqueeze", f"{name} last", f"{name}_column") for name in ("turn", "gain", "offset")),
@@ -128,14 +133,14 @@ def network(rate: int, hop: int, work: int) -> bytes:
     if work:
         generator = np.random.default_rng(1)
         constants["weight"] = generator.normal(0, _WIDTH**-0.5, (_WIDTH, _WIDTH)).astype(np.float32)
-        constants["spread"] = generator.normal(0, 1, (1, _WIDTH)).astype(np.float32)
+        constants["spread"] = generator.normal(0, 1, (1, 1, _WIDTH)).astype(np.float32)
         constants["zero"] = np.float32(0.0)
         nodes.append(node("Mul", "offset_column spread", "hidden0"))
         for layer in range(work):
             nodes.append(node("MatMul", f"hidden{layer} weight", f"product{layer}"))
             nodes.append(node("Tanh", f"product{layer}", f"hidden{layer + 1}"))
         nodes += [
-            node("ReduceMean", f"hidden{work}", "mean", axes=[1], keepdims=1),
+            node("ReduceMean", f"hidden{work}", "mean", axes=[2], keepdims=1),
             node("Mul", "mean zero", "nothing"),
             node("Add", "tone nothing", "samples"),
         ]
@@ -143,12 +148,12 @@ def network(rate: int, hop: int, work: int) -> bytes:
         nodes,
         "tone",
         [
-            helper.make_tensor_value_info("symbols", int64, ["N"]),
-            helper.make_tensor_value_info("index", int64, ["F"]),
-            helper.make_tensor_value_info("offset", float32, ["F"]),
-            helper.make_tensor_value_info("span", float32, [1]),
+            helper.make_tensor_value_info("symbols", int64, ["B", "N"]),
+            helper.make_tensor_value_info("index", int64, ["B", "F"]),
+            helper.make_tensor_value_info("offset", float32, ["B", "F"]),
+            helper.make_tensor_value_info("span", float32, ["B", 1, 1]),
         ],
-        [helper.make_tensor_value_info("samples", float32, ["F", hop])],
+        [helper.make_tensor_value_info("samples", float32, ["B", "F", hop])],
         [numpy_helper.from_array(np.asarray(value), key) for key, value in constants.items()],
     )
     model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", _OPSET)])

@@ -62,12 +62,18 @@ class Piece:
 class Synthesizer(Protocol):
     """Utterances to samples, in steps. Engine thread only.
 
-    A one-pass voice finishes an utterance in one step; an autoregressive one needs many, and steps up
-    to `max_batch` streams in one call. Voices of one bundle may share a synthesizer object: then they
-    share its `max_batch`, and one step may advance streams of several of them.
+    A one-pass voice finishes an utterance in one step; an autoregressive one needs many. Both step up to
+    `max_batch` streams in one call, and no stream sounds different for it. Voices of one bundle may share a
+    synthesizer object: then they share its `max_batch`, and one step may advance streams of several of them.
     """
 
     max_batch: int
+
+    def bucket(self, utterance: Utterance, params: Params) -> int:
+        """The length class of an utterance of a one-pass voice, from 1: those of one class share a call.
+
+        0 where any may join any step, as in an autoregressive voice; such ones never wait for others.
+        """
 
     def open(self, utterance: Utterance, params: Params) -> Stream:
         """Prepares an utterance for stepping."""

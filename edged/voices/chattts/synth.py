@@ -101,6 +101,9 @@ class ChatSynthesizer:
 
     # -- the interface of voices/api.py ---------------------------------------------------------
 
+    def bucket(self, utterance: Utterance, params: Params) -> int:
+        return 0  # rows of any length share a step
+
     def open(self, utterance: Utterance, params: Params) -> Stream:
         if not self._free or len(self._seated) >= self.max_batch:
             raise EngineError("more utterances at once than the voice has slots")
