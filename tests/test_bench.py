@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).parents[1]
+pytestmark = pytest.mark.timeout(600)  # of one run
 KEYS = (
     "rtf_1 step_ms floor_ms step_over_floor rtf_4 reference_rtf speedup over_llamacpp_1 over_llamacpp_4 "
     "first_audio_ms first_audio_p99_4_ms underruns rss_mb growth_mb large_allocations outside_engine_pct "

@@ -25,6 +25,7 @@ from edged.audio.pace import pause_s
 from edged.audio.segment import PlayerSink
 from edged.job import AudioChunk, Job
 from edged.settings import Audio
+from edged.threads import name_thread
 
 log = logging.getLogger("edged.audio")
 
@@ -126,6 +127,7 @@ class Player:
     # -- the thread -----------------------------------------------------------------------------
 
     def _run(self) -> None:
+        name_thread("edged-player")
         self._speaker.probe()
         while not self._may_stop(monotonic()):
             with self._changed:

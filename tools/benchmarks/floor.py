@@ -13,6 +13,7 @@ import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -30,10 +31,10 @@ def weight_bytes(gpt: Path) -> int:
     return sum(used.values())
 
 
-def _multiplied(graph: object, outer: dict[str, object]) -> Iterator[tuple[str, object]]:
+def _multiplied(graph: Any, outer: dict[str, Any]) -> Iterator[tuple[str, Any]]:
     """Initializers that matrix products take, with those of the branch that draws codes."""
-    tensors = {**outer, **{tensor.name: tensor for tensor in graph.initializer}}  # type: ignore[attr-defined]
-    for node in graph.node:  # type: ignore[attr-defined]
+    tensors = {**outer, **{tensor.name: tensor for tensor in graph.initializer}}
+    for node in graph.node:
         if "MatMul" in node.op_type or node.op_type == "Gemm":
             yield from ((name, tensors[name]) for name in node.input if name in tensors)
         for attribute in node.attribute:

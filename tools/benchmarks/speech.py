@@ -95,9 +95,6 @@ def _several(running: Mapping[str, Daemon], found: Mapping[str, Speech], quick: 
     for count in range(1, MOST + 1):
         for name, one in running.items():
             texts = material.spoken(count * jobs, seed=30 + count)
-            plans = [
-                [(text, n) for n, text in enumerate(texts[at * jobs : (at + 1) * jobs])]
-                for at in range(count)
-            ]
+            plans = [[(text, n) for n, text in enumerate(texts[at::count])] for at in range(count)]
             takes = [only for row in together(one.endpoint, plans) for only in row]
             found[name].by_streams[count] = [(t.first_ms, t.wall_s / t.audio_s) for t in takes]
