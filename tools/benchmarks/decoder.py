@@ -15,6 +15,7 @@ from pathlib import Path
 from benchmarks.common import spread
 from benchmarks.floor import Bandwidth, weight_bytes
 from benchmarks.turns import Turns
+from edged.bundle import Bundle
 
 ROWS = (1, 4)
 
@@ -73,7 +74,7 @@ def measure(
             dict(ms[name]),
             dict(mine[name]),
             dict(theirs[name]),
-            weight_bytes(path / "engines/gpt.onnx") / 1e6,
+            weight_bytes(Bundle.load(path, verify=False).engine_path("gpt")) / 1e6,
             bandwidth.best,
             rates,
         )
