@@ -11,6 +11,8 @@ import queue
 import threading
 from time import monotonic, sleep
 
+from edged.threads import name_thread
+
 ROOM = 2_000  # lines
 LAST_LINES_S = 1.0  # how long the last lines may take at the end
 
@@ -50,6 +52,7 @@ class Relay(logging.Handler):
         super().close()
 
     def _main(self) -> None:
+        name_thread("edged-log")
         while True:
             record = self._queue.get()
             self._busy = True

@@ -27,6 +27,7 @@ from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row
 from edged.job import AudioChunk, Job
 from edged.settings import Audio
+from edged.threads import name_thread
 
 log = logging.getLogger("edged.audio")
 
@@ -140,6 +141,7 @@ class Player:
     # -- the thread -----------------------------------------------------------------------------
 
     def _run(self) -> None:
+        name_thread("edged-player")
         self._speaker.probe()
         while not self._may_stop(monotonic()):
             with self._changed:

@@ -25,6 +25,7 @@ from edged.audio.outlet import ReplySink
 from edged.errors import InternalError, ResultTooLarge
 from edged.job import AudioChunk, Job
 from edged.protocol import Audio, Event
+from edged.threads import name_thread
 
 log = logging.getLogger("edged.audio")
 
@@ -150,6 +151,7 @@ class Replies:
     # -- the thread -----------------------------------------------------------------------------
 
     def _run(self) -> None:
+        name_thread("edged-reply")
         while (work := self._next()) is not None:
             sink, chunk = work
             try:

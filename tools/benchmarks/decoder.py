@@ -1,0 +1,82 @@
+"""The decoder step of every precision beside the memory's floor and llama.cpp, in turn.
+
+Neighbours: `step.py` and `llamacpp.py` measure in processes of their own, `floor.py` in this one.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections import defaultdict
+from collections.abc import Mapping
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from benchmarks.common import spread
+from benchmarks.floor import Bandwidth, weight_bytes
+from benchmarks.turns import Turns
+from edged.bundle import Bundle
+
+ROWS = (1, 4)
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """Milliseconds of single steps by number of rows, and by-round ratios to the peer's."""
+
+    ms: dict[int, list[float]]
+    medians: dict[int, list[float]]  # a round
+    peer_medians: dict[int, list[float]]
+    weight_mb: float
+    bandwidth: float  # GB/s, the best of all rounds
+    rates: list[float] = field(repr=False, default_factory=list)
+
+    @property
+    def step_ms(self) -> float:
+        return statistics.median(self.ms[1])
+
+    @property
+    def floor_ms(self) -> float:
+        return self.weight_mb / self.bandwidth
+
+    def over_peer(self, rows: int) -> dict[str, float] | None:
+        """Spread of the ratio over the rounds; None without a peer."""
+        theirs = self.peer_medians.get(rows)
+        return spread([a / b for a, b in zip(self.medians[rows], theirs, strict=True)], 3) if theirs else None
+
+
+def measure(
+    bundles: Mapping[str, Path], peers: Mapping[str, Path], python: str, rounds: int, buffer_mb: int
+) -> dict[str, Decoder]:
+    """peers: model files of llama.cpp by precision; python: the interpreter that has it."""
+    bandwidth, rates = Bandwidth(buffer_mb), []
+    ms: dict[str, dict[int, list[float]]] = {name: defaultdict(list) for name in bundles}
+    mine: dict[str, dict[int, list[float]]] = {name: defaultdict(list) for name in bundles}
+    theirs: dict[str, dict[int, list[float]]] = {name: defaultdict(list) for name in bundles}
+    with ExitStack() as stack:
+        ours = {name: stack.enter_context(Turns("step", path)) for name, path in bundles.items()}
+        other = {
+            name: stack.enter_context(Turns("llamacpp", path, python=python)) for name, path in peers.items()
+        }
+        for turn in [*ours.values(), *other.values()]:
+            turn(rows=max(ROWS))  # warms it up
+        for _ in range(rounds):
+            rates.append(max(bandwidth.read() for _ in range(3)))
+            for rows in ROWS:
+                for name in bundles:
+                    values = ours[name](rows=rows)["ms"]
+                    ms[name][rows] += values
+                    mine[name][rows].append(statistics.median(values))
+                    if name in other:
+                        theirs[name][rows].append(statistics.median(other[name](rows=rows)["ms"]))
+    return {
+        name: Decoder(
+            dict(ms[name]),
+            dict(mine[name]),
+            dict(theirs[name]),
+            weight_bytes(Bundle.load(path, verify=False).engine_path("gpt")) / 1e6,
+            bandwidth.best,
+            rates,
+        )
+        for name, path in bundles.items()
+    }
