@@ -346,13 +346,13 @@ def test_nothing_begins_while_one_of_a_higher_priority_could(
 
 
 def by_speaker(each: Job) -> int:
-    """The bucket, which these tests keep in a field that the scheduler never reads."""
-    return each.utterances[each.cursor].speaker
+    """The bucket: these tests keep it in the symbols, which the scheduler never reads."""
+    return each.utterances[each.cursor].symbols[0]
 
 
 def classed(bucket: int, priority: Priority = Priority.TEXT, deadline: float | None = None) -> Job:
     made = job(1, priority, deadline=deadline)
-    made.utterances = [Utterance(0, (1,), speaker=bucket)]
+    made.utterances = [Utterance(0, (bucket,))]
     return made
 
 
