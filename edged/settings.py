@@ -59,6 +59,7 @@ class Engine(Group, kw_only=True, frozen=True):
     backend: Literal["onnxruntime"] = "onnxruntime"
     threads: Annotated[int, Meta(ge=0, le=64)] = 0
     spinning: bool = False
+    huge_pages: bool = True
     slots: Annotated[int, Meta(ge=0, le=64)] = 0
 
 
