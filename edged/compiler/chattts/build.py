@@ -33,7 +33,7 @@ RATE = 24_000
 TEXT = "Hello, this is the voice of the machine."
 CALIBRATION = ".calibration"  # folder inside the unfinished bundle: a killed build leaves none of it
 CALIBRATION_TOKENS = 24  # of each sentence
-PROMPT_PIECE = 64  # tokens of a prompt in one run: about as long as four steps of all slots
+PROMPT_PIECE = 48  # tokens of a prompt in one run: about as long as five steps of all slots
 ENROLL_S = 30  # longest recording for the encoder
 
 
