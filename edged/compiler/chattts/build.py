@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from edged.bundle import FORMAT, EngineFile, File, Licence, Manifest
 from edged.bundle_write import building
@@ -32,7 +33,7 @@ RATE = 24_000
 TEXT = "Hello, this is the voice of the machine."
 CALIBRATION = ".calibration"  # folder inside the unfinished bundle: a killed build leaves none of it
 CALIBRATION_TOKENS = 24  # of each sentence
-PROMPT_PIECE = 64  # tokens of a prompt in one run: about as long as four steps of all slots
+PROMPT_PIECE = 48  # tokens of a prompt in one run: about as long as five steps of all slots
 ENROLL_S = 30  # longest recording for the encoder
 
 
@@ -50,16 +51,17 @@ def build(
     with_encoder: bool = False,
     with_codes: bool = False,
     positions: int = 1024,
-    slots: int = 2,
+    slots: int = 4,
+    kv: str = "",
     calibrate: bool = False,
 ) -> Path:
     """speakers: NAME=CODE each; spk_stat: file with the statistics of random speakers; overrides:
-    PATTERN=PRECISION each, over the names of layers; calibrate: round 4-bit weights by what the fp32
-    network does with some sentences, which takes minutes."""
+    PATTERN=PRECISION each, over the names of layers; kv: element type of the key/value cache; calibrate:
+    round 4-bit weights by what the fp32 network does with some sentences, which takes minutes."""
     need("onnx", "build", "building a ChatTTS bundle")
     require(backend, "the bundle")
     extras = tuple(n for n, wanted in (("codes", with_codes), ("encoder", with_encoder)) if wanted)
-    options = check(precision, overrides, positions, slots, extras, calibrate)
+    options = check(precision, overrides, positions, slots, kv, extras, calibrate)
     progress("checkpoint", 0.0)
     with Checkpoint.open(Path(checkpoint)) as source:
         known = people.collect(speakers, spk_stat, source.sizes.hidden)
@@ -90,6 +92,7 @@ def build(
 def _engines(
     root: Path, source: Checkpoint, options: Options, progress: Progress
 ) -> tuple[list[EngineFile], list[File]]:
+    from edged.compiler.chattts import cache
     from edged.compiler.chattts.encoder import build_encoder
     from edged.compiler.chattts.gpt import build_gpt
     from edged.compiler.chattts.vocoder import build_code_vocoder, build_vocoder
@@ -106,9 +109,13 @@ def _engines(
         positions=options.positions,
         slots=options.slots,
         prompt=PROMPT_PIECE,
+        kv=options.kv,
         sensitivity=sensitivity,
-        progress=within(progress, 0.2, 0.7),
+        progress=within(progress, 0.2, 0.65),
     )
+    if options.kv == "int8":
+        progress("cache", 0.65)
+        cache.fit(folder / "gpt.onnx", gpt, list(_prompts(source)))
     shutil.rmtree(root / CALIBRATION, ignore_errors=True)
     outputs = [in_place(spec) for spec in gpt.outputs]
     engines = [engine_entry(root, "gpt", "engines/gpt.onnx", list(gpt.inputs), outputs)]
@@ -151,13 +158,18 @@ def _calibration(folder: Path, source: Checkpoint, progress: Progress) -> Sensit
     """What every matrix multiplies while the fp32 network continues some sentences."""
     from edged.compiler.chattts.calibrate import calibrate
 
+    return calibrate(source, _prompts(source, speaker=False), folder, progress=progress)
+
+
+def _prompts(source: Checkpoint, *, speaker: bool = True) -> NDArray[np.int64]:
+    """Prompts of some sentences, [sentences, tokens]."""
     tokens = Tokens(source.tokenizer_file)
     prompts = []
     for text in sentences.CALIBRATION:
         ids = tokens.speech(text).ids or (tokens.control("uv_break"),)
         ids = (ids * -(-CALIBRATION_TOKENS // len(ids)))[:CALIBRATION_TOKENS]  # of equal length
-        prompts.append(code_prompt(tokens, ids, speaker=False, speed=PLAIN_SPEED))
-    return calibrate(source, np.array(prompts, np.int64), folder, progress=progress)
+        prompts.append(code_prompt(tokens, ids, speaker=speaker, speed=PLAIN_SPEED))
+    return np.array(prompts, np.int64)
 
 
 def _entry(root: Path, name: str, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> EngineFile:
@@ -183,6 +195,7 @@ def _manifest(
 ) -> Manifest:
     sizes = source.sizes
     facts = {f"checkpoint {file}": digest for file, digest in hashes.items()}
+    facts["cache"] = options.kv
     facts |= {f"override {pattern}": precision for pattern, precision in options.overrides}
     return Manifest(
         format=FORMAT,

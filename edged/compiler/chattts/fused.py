@@ -5,8 +5,12 @@ Build time only. Neighbour: `dialect.py` says what each method means.
 
 from __future__ import annotations
 
+from typing import Any
+
+import numpy as np
 from onnx import TensorProto
 
+from edged.compiler.chattts.cache import scale_name
 from edged.compiler.chattts.dialect import Dialect, rotary
 from edged.compiler.chattts.quantize import Blocks
 from edged.compiler.graph import MICROSOFT
@@ -61,21 +65,30 @@ class Fused(Dialect):
     def attention(self, qkv: str, past: tuple[str, str], present: tuple[str, str]) -> str:
         narrow = self.shape.cache == "float16"
         cosine, sine = self._cosine, self._sine
+        scales, kinds = self._scales(past) if self.shape.cache == "int8" else ((), {})
         if narrow:
             qkv = self.node("Cast", qkv, to=TensorProto.FLOAT16)
             cosine, sine = (self._narrow(name) for name in (cosine, sine))
         seen = self.graph.fresh("attention")
         self.graph.node(
             "GroupQueryAttention",
-            [qkv, "", "", *past, self._lengths, self._total, cosine, sine],
+            [qkv, "", "", *past, self._lengths, self._total, cosine, sine, *scales],
             [seen, *present],
             domain=MICROSOFT,
             num_heads=self.shape.heads,
             kv_num_heads=self.shape.heads,
             do_rotary=1,
             scale=float(self.shape.width**-0.5),
+            **kinds,
         )
         return self.node("Cast", seen, to=TensorProto.FLOAT) if narrow else seen
+
+    def _scales(self, past: tuple[str, str]) -> tuple[tuple[str, ...], dict[str, Any]]:
+        """Inputs and attributes for a cache of 8 bits; the scales are 1 until `cache.fit` has measured."""
+        ones = np.ones((1, self.shape.heads, 1, self.shape.width), np.float32)
+        scales = [self.graph.weight(scale_name(name), ones) for name in past]
+        kinds = {f"{kind}_quant_type": "PER_CHANNEL" for kind in "kv"}
+        return ("", "", "", *scales), {**kinds, "kv_cache_bit_width": 8}
 
     def _narrow(self, table: str) -> str:
         cached: dict[str, str] = self.__dict__.setdefault("_tables", {})

@@ -48,7 +48,7 @@ def build_gpt(
     positions: int = 1024,
     slots: int = 4,
     prompt: int = 256,
-    kv: Literal["float32", "float16"] = "float32",
+    kv: Literal["float32", "float16", "int8"] = "float32",
     debug: bool = False,
     sensitivity: Sensitivity | None = None,
     block: int | None = None,
@@ -58,6 +58,7 @@ def build_gpt(
 
     overrides: (pattern, precision) pairs over the names of `Plan`; the last that matches counts.
     positions: of the cache, for a whole job. slots: most rows. prompt: most tokens of a row in a call.
+    kv: element type of the cache; int8, of the "ort" dialect only, needs its scales set by `cache.fit`.
     debug: outputs `logits` (before the temperature) and `probs` (after all rules) as well.
     sensitivity: from `calibrate`, makes the rounding of 4-bit layers better than nearest.
     block: columns of a matrix that share a scale, instead of the default of its precision.
@@ -84,6 +85,8 @@ class Network:
         kv: str,
         tap: Tap | None = None,
     ) -> None:
+        if kv == "int8" and dialect != "ort":
+            raise ValueError(f"dialect {dialect!r} has no 8-bit cache")
         self.checkpoint = checkpoint
         self.sizes = checkpoint.sizes
         self.plan = plan

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
+from importlib.metadata import version
 from typing import Literal, get_args
 
 from edged.errors import BadValue, did_you_mean
 
 Precision = Literal["fp32", "int8", "int4"]
 PRECISIONS: tuple[Precision, ...] = get_args(Precision)
+Cache = Literal["float32", "float16", "int8"]
+CACHES: tuple[Cache, ...] = get_args(Cache)
+CACHE_8_BITS = (1, 27)  # the ONNX Runtime from which on a CPU runs a cache of 8 bits; 1.25 fails
 OVERRIDES = (*PRECISIONS, "fp16")  # fp16 is for the embedding tables
 TABLES = ("emb_text", "emb_code", "head_text", "head_code")
 MAX_TEXT = 80  # tokens of an utterance's text: about 16 s of speech, which is what the cache holds
@@ -24,6 +28,7 @@ class Options:
     overrides: tuple[tuple[str, str], ...]
     positions: int
     slots: int
+    kv: Cache
     extras: tuple[str, ...] = ()
     calibrated: bool = False
 
@@ -46,6 +51,7 @@ def check(
     overrides: Sequence[str],
     positions: int,
     slots: int,
+    kv: str,
     extras: tuple[str, ...],
     calibrated: bool,
 ) -> Options:
@@ -54,7 +60,8 @@ def check(
         raise BadValue(
             f"positions {positions}, slots {slots}", "choose 64 to 8192 positions and 1 to 64 slots"
         )
-    return Options(_precision(precision), _overrides(overrides), positions, slots, extras, calibrated)
+    chosen = _precision(precision)
+    return Options(chosen, _overrides(overrides), positions, slots, _cache(kv, chosen), extras, calibrated)
 
 
 def check_overrides(overrides: Sequence[tuple[str, str]], layers: int) -> None:
@@ -77,6 +84,22 @@ def _precision(precision: str) -> Precision:
             return known
     hint = did_you_mean(precision, PRECISIONS) or f"choose one of {', '.join(PRECISIONS)}"
     raise BadValue(f"no precision {precision!r}", hint)
+
+
+def _cache(kv: str, precision: Precision) -> Cache:
+    """ "" is the smallest that costs no accuracy worth mentioning beside that of the weights."""
+    able = tuple(int(part) for part in version("onnxruntime").split(".")[:2]) >= CACHE_8_BITS
+    if not kv:
+        return "float32" if precision == "fp32" else "int8" if able else "float16"
+    if kv == "int8" and not able:
+        raise BadValue(
+            "kv int8: this ONNX Runtime has no 8-bit cache",
+            f"install onnxruntime {'.'.join(map(str, CACHE_8_BITS))} or newer, or choose float16",
+        )
+    for known in CACHES:
+        if known == kv:
+            return known
+    raise BadValue(f"no cache type {kv!r}", did_you_mean(kv, CACHES) or f"choose one of {', '.join(CACHES)}")
 
 
 def _overrides(given: Sequence[str]) -> tuple[tuple[str, str], ...]:

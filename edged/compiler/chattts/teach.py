@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from edged import settings
 from edged.bundle import Bundle
 from edged.compiler.chattts.build import PROMPT_PIECE, in_place
+from edged.compiler.chattts.cache import scale_name
 from edged.compiler.chattts.sentences import VERIFICATION
 from edged.compiler.chattts.stored import StoredWeights
 from edged.compiler.graph import Interface
@@ -71,7 +72,8 @@ def compare(
     person = data.read(bundle.data_path("speakers"), data.Speakers).voices[0]
     speaker = speaker_data(bundle, person)
     built = engine(bundle, "gpt", settings.Engine(), Arena())
-    heads = [StoredWeights(p).value("head_code") for p in (path, bundle.engine_path("gpt"))]
+    stored = StoredWeights(bundle.engine_path("gpt"))
+    heads = [weights.value("head_code") for weights in (StoredWeights(path), stored)]
     try:
         with loaded(path, interface, "reference") as original:
             pair = (Generator(original, PROMPT_PIECE), Generator(built, bundle.limit("prompt_piece")))
@@ -79,8 +81,10 @@ def compare(
             for number, prompt in enumerate(prompts):
                 progress(f"text {number + 1} of {len(prompts)}", number / len(prompts))
                 runs.append(_teach(pair, prompt, speaker, number))
+            names = [name for name in built.inputs if name.startswith("past_")]
+            scales = [_scales(stored, name) for name in names]
             caches = [
-                [snr_db(*_cached(pair, place)) for place in range(kind, len(pair[0].caches), 2)]
+                [snr_db(*_cached(pair, place, scales[place])) for place in range(kind, len(names), 2)]
                 for kind in (0, 1)
             ]
     finally:
@@ -130,10 +134,18 @@ def _teach(
     return tuple(np.stack(values) for values in (*hidden, *codes))
 
 
-def _cached(pair: tuple[Generator, Generator], place: int) -> tuple[NDArray[Any], NDArray[Any]]:
+def _scales(stored: StoredWeights, past: str) -> NDArray[np.float32]:
+    """What the numbers in a cache are multiplied with, to broadcast over [heads, tokens, width]."""
+    name = scale_name(past)
+    return stored.value(name)[0] if stored.has(name) else np.ones(1, np.float32)
+
+
+def _cached(
+    pair: tuple[Generator, Generator], place: int, scales: NDArray[np.float32]
+) -> tuple[NDArray[Any], NDArray[Any]]:
     length = int(pair[0].lengths[0])
     expected, found = (generator.caches[place][0, :, :length] for generator in pair)
-    return expected, found
+    return expected, found * scales
 
 
 def divergence(expected: NDArray[np.float64], found: NDArray[np.float64]) -> NDArray[np.float64]:

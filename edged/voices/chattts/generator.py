@@ -134,7 +134,7 @@ class Generator:
         ids = np.zeros((self.piece, self.codebooks), np.int64)
         text = np.ones(self.piece, np.int64)
         self._full["top_k"][:] = 1000  # the most that a request may ask for
-        for count in (self.piece, max(1, self.piece // 2), 1):
+        for count in (self.piece, 1):
             self.lengths[0] = self.positions - count
             self.prompt(0, ids[:count], text)
         self.lengths[:] = self.positions - 1
