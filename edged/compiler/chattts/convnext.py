@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from edged.compiler.chattts.layers import GELU_MIN, Net
+from edged.compiler.chattts.layers import Net
 
 DVAE_DILATION = 2  # of the depthwise convolutions of the DVAE's stacks; Vocos has 1
 
@@ -31,7 +31,7 @@ def block(net: Net, x: str, part: str, prefix: str, scale: str, dilation: int) -
         # The layer scale only scales the second layer's outputs: it is folded into its weights.
         gain = own(scale)
         matrix, bias = matrix * gain, bias * gain
-    y = net.linear(y, f"{at}.pwconv2", matrix, bias, above=GELU_MIN)
+    y = net.linear(y, f"{at}.pwconv2", matrix, bias)
     return str(net.graph.node("Add", [x, y]))
 
 

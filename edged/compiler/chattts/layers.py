@@ -16,13 +16,13 @@ import numpy as np
 from numpy.typing import NDArray
 from onnx import TensorProto
 
+from edged.compiler.chattts.past import Past
 from edged.compiler.graph import MICROSOFT, Graph
 
 DIALECTS = ("ort", "standard")
 PRECISIONS = ("fp32", "fp16", "int8")
 
-_BELOW = 20  # steps below zero for inputs with a lower bound
-GELU_MIN = -0.17  # the minimum of GELU is -0.16997
+_HALF = 127  # of the 8-bit integers on either side of zero
 
 Floats = NDArray[np.float32]
 
@@ -62,6 +62,7 @@ class Net:
         self.fused = dialect == "ort"
         self.precision = precision
         self.keep = tuple(keep)
+        self.past: Past | None = None  # where there is one, convolutions go on from it
 
     def scalar(self, value: float) -> str:
         return self.graph.constant(value, "float32")
@@ -80,16 +81,12 @@ class Net:
         matrix: NDArray[np.floating],
         bias: Floats | None = None,
         *,
-        above: float | None = None,
         exact: bool = False,
     ) -> str:
-        """x @ matrix + bias, with matrix [in, out].
-
-        above: a lower bound of x, if there is one. exact: never quantised to integers.
-        """
+        """x @ matrix + bias, with matrix [in, out]. exact: never quantised to integers."""
         g = self.graph
         if self.precision == "int8" and not exact and not self._kept(name):
-            y = self._product_int8(x, name, matrix, above)
+            y = self._product_int8(x, name, matrix)
         else:
             y = str(g.node("MatMul", [x, self.stored(f"{name}.weight", matrix)]))
         if bias is None:
@@ -99,38 +96,34 @@ class Net:
         added = g.weight(f"{name}.bias", bias.astype(np.float32).reshape(1, 1, 1, -1))
         return str(g.node("Add", [y, added]))
 
-    def _product_int8(self, x: str, name: str, matrix: NDArray[np.floating], above: float | None) -> str:
+    def _product_int8(self, x: str, name: str, matrix: NDArray[np.floating]) -> str:
         """Eight-bit weights, one scale an output channel.
 
-        Fused: eight-bit inputs as well, one scale a frame. So a frame does not depend on which others are
-        in the call: a window with the whole receptive field around it gives the same bits as the whole.
-        Measured against one scale for all of a call (DynamicQuantizeMatMul): 1.7 dB better, 12 % slower.
+        Fused: inputs of 16 bits as two of 8, the rounded ones and what rounding left over; one scale a
+        frame, so that a frame does not depend on which others are in the call. Inputs of 8 bits take two
+        thirds of the time, but what they lose depends on the last digits of every input: a window with a
+        wide margin was then within 31 dB of the same samples of a whole utterance, and is within 74 dB so.
         """
         g = self.graph
-        scale = (np.maximum(np.abs(matrix).max(axis=0), 1e-12) / 127).astype(np.float32)
-        values = np.clip(np.rint(matrix / scale), -127, 127).astype(np.int8)
+        scale = (np.maximum(np.abs(matrix).max(axis=0), 1e-12) / _HALF).astype(np.float32)
+        values = np.clip(np.rint(matrix / scale), -_HALF, _HALF).astype(np.int8)
         quantised, scales = g.weight(f"{name}.weight", values), g.weight(f"{name}.scale", scale)
         none = g.constant(np.zeros(len(scale)), "int8")
         if not self.fused:
             wide = g.node("DequantizeLinear", [quantised, scales, none], axis=1)
             return str(g.node("MatMul", [x, wide]))
-        if above is None:
-            zero, most = 128, g.node("ReduceMax", [g.node("Abs", [x]), g.constant([-1])], keepdims=0)
-            most = g.node("Max", [most, self.scalar(1e-6)])
-        else:
-            # Most of the 256 steps for the positive side. A frame's scale is large enough that `above`
-            # is within the steps below zero.
-            zero, most = _BELOW, g.node("ReduceMax", [x, g.constant([-1])], keepdims=0)
-            most = g.node("Max", [most, self.scalar(-above * (255 - _BELOW) / _BELOW)])
-        step = g.node("Mul", [most, self.scalar(1 / (255 - zero))])  # [1, 1, time]
-        flat = g.node("Reshape", [step, g.constant([-1])])
-        zeros = g.node("Expand", [g.constant(zero, "int32"), g.node("Shape", [flat])])
-        zeros = g.node("Cast", [zeros], to=TensorProto.UINT8)
-        narrow = g.node("QuantizeLinear", [x, flat, zeros], axis=2)
-        one, offset = self.scalar(1.0), g.constant(zero, "uint8")
-        inputs = [narrow, quantised, one, scales, offset, none]
-        y = g.node("MatMulIntegerToFloat", inputs, domain=MICROSOFT)
-        return str(g.node("Mul", [y, g.node("Unsqueeze", [step, g.constant([3])])]))
+        most = g.node("ReduceMax", [g.node("Abs", [x]), g.constant([-1])], keepdims=1)
+        step = g.node("Mul", [g.node("Max", [most, self.scalar(1e-6)]), self.scalar(1 / _HALF)])
+        ratio = g.node("Div", [x, step])  # -127 to 127
+        rounded = g.node("Round", [ratio])
+        zero = g.constant(128, "uint8")
+        parts = []
+        # What is left over is at most half a step.
+        for part, unit in ((rounded, 1.0), (g.node("Sub", [ratio, rounded]), 0.5 / _HALF)):
+            narrow = g.node("QuantizeLinear", [part, self.scalar(unit), zero])
+            inputs = [narrow, quantised, self.scalar(unit), scales, zero, none]
+            parts.append(g.node("MatMulIntegerToFloat", inputs, domain=MICROSOFT))
+        return str(g.node("Mul", [g.node("Add", parts), step]))
 
     def _kept(self, name: str) -> bool:
         return any(fnmatchcase(name, pattern) for pattern in self.keep)
@@ -164,7 +157,9 @@ class Net:
         """A convolution over time with zero padding. kernel: [out, in / groups, width]."""
         g = self.graph
         width = kernel.shape[2]
-        margin = dilation * (width // 2) if pad is None else pad
+        margin = before = dilation * (width // 2) if pad is None else pad
+        if self.past is not None and margin:
+            x, before = self.past.before(x, margin, kernel.shape[1] * groups), 0
         inputs = [g.node("Transpose", [x], perm=[0, 3, 1, 2])]
         inputs.append(self.stored(f"{name}.weight", kernel[:, :, None, :]))
         if bias is not None:
@@ -175,7 +170,7 @@ class Net:
             kernel_shape=[1, width],
             dilations=[1, dilation],
             strides=[1, stride],
-            pads=[0, margin, 0, margin],
+            pads=[0, before, 0, margin],
             group=groups,
         )
         return str(g.node("Transpose", [y], perm=[0, 2, 3, 1]))
