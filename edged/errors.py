@@ -17,7 +17,8 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |   `-- CheckpointDtype, CheckpointConfig, CheckpointDamaged
     |-- EngineError            an engine could not be loaded or failed while running
     |   |-- ShapeExceeded      a request larger than the shapes allocated at start
-    |   `-- EmptySpeech        the model ended an utterance before its first sound, each time it was tried
+    |   |-- EmptySpeech        the model ended an utterance before its first sound, each time it was tried
+    |   `-- BrokenSound        the network made samples that are no numbers
     |-- RequestError           the request itself is wrong; sending it again will not help
     |   |-- BadJson, BadFrames, FrameTooLarge, BadValue, UnknownField, UnknownOperation
     |   |-- UnknownVoice, UnknownJob, DuplicateId
@@ -232,6 +233,11 @@ class ShapeExceeded(EngineError):
 class EmptySpeech(EngineError):
     code = "empty_speech"
     default_hint = "send it again with another seed, or in other words"
+
+
+class BrokenSound(EngineError):
+    code = "broken_sound"
+    default_hint = "send it again with another seed; if it repeats, the bundle's weights are damaged"
 
 
 # -- requests -----------------------------------------------------------------------------------

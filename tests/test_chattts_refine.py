@@ -64,7 +64,7 @@ def synth(voice: Voice) -> Iterator[ChatSynthesizer]:
     before, vocabulary = synthesizer._sampling, synthesizer._refiner._vocabulary
     yield synthesizer
     synthesizer._sampling, synthesizer._refiner._vocabulary = before, vocabulary
-    assert len(synthesizer._free) == synthesizer.max_batch, "a stream was left open"
+    assert synthesizer._sound.free == synthesizer.max_batch, "a stream was left open"
     assert not synthesizer._seated
 
 
@@ -107,12 +107,12 @@ def speak(voice: Voice, *wanted: Wanted) -> list[Spoken]:
                 live[number] = synth.open(utterance(voice, one.text, one.params), one.params)
                 del waiting[number]
         numbers = list(live)
-        before = {n: live[n].steps for n in numbers}
+        before = {n: live[n].track.steps for n in numbers}
         pieces = synth.step([live[n] for n in numbers])
         for number, piece in zip(numbers, pieces, strict=True):
             stream, result = live[number], results[number]
             assert piece.error is None
-            if stream.steps > before[number] and stream.row >= 0:
+            if stream.track.steps > before[number] and stream.row >= 0:
                 result.codes.append(synth._generator._latest[stream.row].tolist())
             result.samples += piece.samples.tolist()
             result.refined += piece.refined

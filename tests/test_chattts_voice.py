@@ -16,11 +16,12 @@ import pytest
 from edged import settings
 from edged.bundle import Bundle
 from edged.engine.buffers import Arena
-from edged.errors import BadSpeaker, EmptySpeech, EngineError
+from edged.errors import BadSpeaker, BrokenSound, EmptySpeech, EngineError
 from edged.job import AudioChunk, Job, JobState, Params, Utterance
 from edged.voices.api import Voice
-from edged.voices.chattts import data, speakers
-from edged.voices.chattts.synth import RUNAWAY, ChatSynthesizer, samples_of
+from edged.voices.chattts import data, speakers, windows
+from edged.voices.chattts.sound import samples_of
+from edged.voices.chattts.synth import RUNAWAY, ChatSynthesizer
 from edged.voices.chattts.utterance import ChatUtterance
 from edged.voices.chattts.voice import check_prompt
 from edged.voices.load import open_bundle
@@ -69,7 +70,7 @@ def synth(voices: list[Voice]) -> Iterator[ChatSynthesizer]:
     before = synthesizer._sampling
     yield synthesizer
     synthesizer._sampling = before
-    assert len(synthesizer._free) == synthesizer.max_batch, "a stream was left open"
+    assert synthesizer._sound.free == synthesizer.max_batch, "a stream was left open"
     assert not synthesizer._seated
 
 
@@ -97,12 +98,10 @@ def speak(synth: ChatSynthesizer, *wanted: tuple[Utterance, int, int]) -> list[S
         for number, piece in zip(numbers, synth.step([live[n] for n in numbers]), strict=True):
             results[number].steps += 1
             assert piece.error is None
+            results[number].samples += piece.samples.tolist()
             if piece.last:
-                results[number].samples = piece.samples.tolist()
                 results[number].warning = piece.warning
                 synth.close(live.pop(number))
-            else:
-                assert piece.samples.size == 0
         clock += 1
     return results
 
@@ -156,15 +155,16 @@ def test_beside_others_it_says_the_same(voices: list[Voice], synth: ChatSynthesi
 def test_a_stream_that_is_passed_over_is_not_changed(voices: list[Voice], synth: ChatSynthesizer) -> None:
     alone = [speak(synth, (utterance(voices), seed, 0))[0].samples for seed in (1, 2, 3)]
     streams = [synth.open(utterance(voices), Params(seed=seed)) for seed in (1, 2, 3)]
-    samples: dict[int, list[float]] = {}
+    samples: list[list[float]] = [[], [], []]
+    live = [0, 1, 2]
     clock = 0
-    while len(samples) < 3:
-        live = [n for n in range(3) if n not in samples]
-        chosen = [n for n in live if (clock + n) % 3] or live
+    while live:
+        chosen = [n for n in live if (clock + n) % 3] or live[:]
         for number, piece in zip(chosen, synth.step([streams[n] for n in chosen]), strict=True):
+            samples[number] += piece.samples.tolist()
             if piece.last:
-                samples[number] = piece.samples.tolist()
                 synth.close(streams[number])
+                live.remove(number)
         clock += 1
     for number in range(3):
         np.testing.assert_allclose(samples[number], alone[number], atol=1e-4)
@@ -234,6 +234,61 @@ def test_an_ending_before_the_first_sound_is_drawn_again_then_an_error(
     assert isinstance(errors[0], EmptySpeech)
     synth.close(failing)
     synth.close(beside)
+
+
+def test_sound_leaves_while_it_speaks(voices: list[Voice], synth: ChatSynthesizer) -> None:
+    """Chunk by chunk, each as soon as its window is drawn; a slot is free at any moment."""
+    synth._sampling = data.Sampling(min_steps=10_000)
+    first = windows.CHUNKS[0] + windows.FIRST_AHEAD  # steps, the first one drawn while the prompt is read
+    stream = synth.open(utterance(voices), Params(seed=1))
+    sizes = [synth.step([stream])[0].samples.size for _ in range(100)]
+    synth.close(stream)
+    chunks = [size // 512 for size in sizes if size]
+    assert sizes.index(512 * chunks[0]) == first - 1
+    assert len(chunks) >= 4
+    assert chunks == list(windows.CHUNKS[: len(chunks)])
+
+
+def test_a_prompt_waits_for_who_has_heard_one_chunk(voices: list[Voice], synth: ChatSynthesizer) -> None:
+    synth._sampling = data.Sampling(min_steps=10_000)
+    early = synth.open(utterance(voices), Params(seed=1))
+    while not synth.step([early])[0].samples.size:
+        pass
+    late = synth.open(utterance(voices), Params(seed=2))
+    while not synth.step([early, late])[0].samples.size:
+        assert late.read == 0  # type: ignore[attr-defined]
+    synth.step([early, late])
+    assert late.read > 0  # type: ignore[attr-defined]
+    for stream in (early, late):
+        synth.close(stream)
+
+
+def test_broken_sound_fails_its_utterance_only(
+    voices: list[Voice], synth: ChatSynthesizer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = speak(synth, (utterance(voices), 1, 0))[0].samples
+    take = synth._sound.take
+    good = synth.open(utterance(voices), Params(seed=1))
+    bad = synth.open(utterance(voices), Params(seed=2))
+
+    def spoil(track: Any, hidden: Any) -> None:
+        take(track, hidden * np.float32("nan") if track is bad.track and track.steps == 3 else hidden)  # type: ignore[attr-defined]
+
+    monkeypatch.setattr(synth._sound, "take", spoil)
+    found: list[float] = []
+    errors = []
+    live = [good, bad]
+    while live:
+        for stream, piece in zip(live[:], synth.step(live), strict=True):
+            if stream is good:
+                found += piece.samples.tolist()
+            elif piece.error is not None:
+                errors.append(piece.error)
+            if piece.last:
+                synth.close(stream)
+                live.remove(stream)
+    assert [type(error) for error in errors] == [BrokenSound]
+    np.testing.assert_allclose(found, expected, atol=1e-4)
 
 
 def test_no_step_allocates_much(voices: list[Voice], synth: ChatSynthesizer) -> None:
@@ -337,20 +392,20 @@ def test_jobs_of_two_voices_share_the_steps(worker: Worker, voices: list[Voice])
         assert sink.ended.wait(30)
         assert job.state is JobState.DONE
         alone.append(sink.samples)
-    steps = worker.steps
+    steps = worker.meter.steps
     together = [submit(worker, voice, TEXT, seed) for voice, seed in wanted]
     for (job, sink), expected in zip(together, alone, strict=True):
         assert sink.ended.wait(30)
         assert job.state is JobState.DONE
         assert sink.chunks[-1].last
         np.testing.assert_allclose(sink.samples, expected, atol=1e-4)
-    assert worker.steps - steps < steps * 0.8, "jobs beside each other need fewer steps"
+    assert worker.meter.steps - steps < steps * 0.8, "jobs beside each other need fewer steps"
 
 
 def test_a_cancelled_job_frees_its_slot_at_once(worker: Worker, voices: list[Voice], synth: Any) -> None:
     synth._sampling = data.Sampling(min_steps=10_000)
     jobs = [submit(worker, voices[0], TEXT * 20, n)[0] for n in range(3)]
-    while worker.steps < 10:
+    while worker.meter.steps < 10:
         time.sleep(0.005)
     for job in jobs:
         job.cancel()
@@ -367,7 +422,7 @@ def test_one_failing_job_leaves_the_others_alone(
     fail = synth._retry
 
     def take(stream: Any, fed: bool, normal: Any = synth._take) -> None:
-        if stream.noise.bit_generator.seed_seq.entropy[0] == 99 and not stream.steps:
+        if stream.noise.bit_generator.seed_seq.entropy[0] == 99 and not stream.track.steps:
             fail(stream)
         else:
             normal(stream, fed)
@@ -413,6 +468,20 @@ def test_the_daemon_speaks_and_cancels(bundle_path: Path) -> None:
         both = {reply["id"]: reply for reply in (receive(socket) for _ in range(2))}
         for reply, name in zip(alone, ("anna", "bert"), strict=True):
             assert len(both[name]["audio_bytes"]) == len(reply["audio_bytes"])
+        send(
+            socket,
+            op="synthesize",
+            text=TEXT,
+            voice="anna",
+            seed=4,
+            format="pcm_s16le",
+            id="stream",
+            reply="events",
+            stream=True,
+        )
+        events = receive_until(socket, "done")
+        streamed = b"".join(e["audio_bytes"] for e in events if e["event"] == "audio")
+        assert streamed == alone[0]["audio_bytes"], "the same audio, streamed or whole"
         send(socket, op="synthesize", text=TEXT * 100, voice="anna", id="long", reply="events", stream=True)
         receive_until(socket, "started")
         send(socket, op="cancel", target="long", id="c")

@@ -28,6 +28,7 @@ from edged.voices.chattts import data
 from edged.voices.chattts.prompts import PLAIN_SPEED, code_prompt
 from edged.voices.chattts.tokens import Tokens
 from edged.voices.chattts.voice import CONTROLS
+from edged.voices.chattts.windows import LONGEST
 
 RATE = 24_000
 TEXT = "Hello, this is the voice of the machine."
@@ -125,10 +126,11 @@ def _engines(
         folder / "vocoder.onnx",
         precision=precision,
         keep=keep,
-        steps=options.max_steps,
+        steps=LONGEST,
+        tracks=options.slots,
         progress=within(progress, 0.7, 0.85),
     )
-    engines.append(_entry(root, "vocoder", made.inputs, made.outputs))
+    engines.append(_entry(root, "vocoder", made.inputs, [in_place(spec) for spec in made.outputs]))
     if "codes" in options.extras:
         made = build_code_vocoder(
             source,
@@ -215,6 +217,7 @@ def _manifest(
         ),
         limits={
             "max_text": options.max_text,
+            "max_steps": options.max_steps,
             "max_prompt": max(options.positions // 2, options.max_text + CONTROLS),
             "prompt_piece": PROMPT_PIECE,
             "hidden": sizes.hidden,

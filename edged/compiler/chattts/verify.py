@@ -23,10 +23,9 @@ from edged.compiler.chattts.stored import StoredWeights
 from edged.compiler.chattts.vocoder import build_vocoder
 from edged.compiler.graph import Interface
 from edged.compiler.parts import Progress, within
-from edged.engine.api import Engine
 from edged.engine.buffers import Arena
 from edged.errors import BundleError
-from edged.voices.chattts.synth import samples_of
+from edged.voices.chattts.sound import whole
 from edged.voices.chattts.voice import engine
 
 
@@ -142,13 +141,6 @@ def _waveforms(
     built = engine(bundle, "vocoder", settings.Engine(), Arena())
     try:
         with teach.loaded(path, interface, "reference") as original:
-            return [teach.snr_db(_sound(original, hidden), _sound(built, hidden)) for hidden in hiddens]
+            return [teach.snr_db(whole(original, hidden), whole(built, hidden)) for hidden in hiddens]
     finally:
         built.close()
-
-
-def _sound(vocoder: Engine, hidden: NDArray[np.float32]) -> NDArray[np.float32]:
-    vocoder.bind("hidden", (1, *hidden.shape))[0] = hidden
-    samples = vocoder.bind("samples", (1, samples_of(len(hidden))))
-    vocoder.run()
-    return np.asarray(samples[0].copy(), np.float32)

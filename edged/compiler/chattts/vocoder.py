@@ -16,8 +16,10 @@ from edged.compiler.chattts import fourier, fsq
 from edged.compiler.chattts.convnext import blocks, dvae_stack
 from edged.compiler.chattts.layers import Net, Weights
 from edged.compiler.chattts.layout import HOP, MELS, N_FFT
+from edged.compiler.chattts.past import Past
 from edged.compiler.graph import Graph, Interface
 from edged.compiler.parts import Progress, silent
+from edged.voices.chattts.sound import LEAD
 
 FRAMES_A_STEP = 2
 LOUDEST = 100.0  # of a spectral magnitude
@@ -31,12 +33,17 @@ def build_vocoder(
     precision: str = "fp32",
     steps: int = 1024,
     keep: Sequence[str] = (),
+    tracks: int = 0,
     debug: bool = False,
     progress: Progress = silent,
 ) -> Interface:
     """Writes the graph hidden [1, T, hidden] -> samples, for T from 1 to `steps`.
 
     keep: patterns of layers that are not quantised; debug: the mel spectrogram is an output as well.
+    tracks: utterances that are made to sound window by window (0: an utterance is one call). Then there are
+    more inputs: `past_frames`, a row a track; `heard` [1], the steps after which the next window begins; and
+    `lead` [1]: `LEAD` in the first window of an utterance, 0 in later ones, whose samples begin `LEAD` frames
+    before their first step instead.
     """
     part = "decoder"
     channels = checkpoint.tensor(part, "decoder.conv_in.0.weight").shape[1]
@@ -48,6 +55,11 @@ def build_vocoder(
         return str(net.graph.node("Reshape", [hidden, net.graph.constant([1, 1, -1, channels])]))
 
     net = Net(Graph("vocoder"), checkpoint, dialect=dialect, precision=precision, keep=keep)
+    if tracks:
+        g = net.graph
+        heard = g.input("heard", "int64", [1], (1,))
+        g.input("lead", "int64", [1], (1,))
+        net.past = Past(g, g.node("Mul", [heard, g.constant([FRAMES_A_STEP])]), tracks)
     return _build(net, features, part, path, steps, debug, progress)
 
 
@@ -89,7 +101,10 @@ def _build(
     mel = mel_of(net, dvae_stack(net, x, part, "decoder"), part)
     progress("vocos", 0.5)
     samples = waveform(net, mel)
-    most = (1, (FRAMES_A_STEP * steps - 1) * HOP)
+    if net.past is not None:
+        net.past.finish()
+    lead = LEAD if net.past is not None else 0
+    most = (1, (FRAMES_A_STEP * steps - 1 + lead) * HOP)
     g.output(samples, "samples", "float32", [1, "samples"], most)
     if debug:
         frames = g.node("Squeeze", [g.node("Transpose", [mel], perm=[0, 1, 3, 2]), g.constant([1])])
@@ -123,6 +138,9 @@ def waveform(net: Net, mel: str) -> str:
     x = blocks(net, x, "vocos", "backbone.convnext", "gamma")
     last = "backbone.final_layer_norm"
     x = net.norm(x, "vocos.final_layer_norm", own(f"{last}.weight"), own(f"{last}.bias"))
+    if net.past is not None:  # the transform adds up frames that overlap
+        x = net.past.before(x, LEAD, own("head.out.weight").shape[1])
+        x = g.node("Slice", [x, "lead", g.constant([1 << 31]), g.constant([2])])
     # Its errors reach the phases directly: kept out of int8 it gains 1.5 dB for 3 % of the time.
     x = net.linear(x, "vocos.head.out", own("head.out.weight").T, own("head.out.bias"), exact=True)
     magnitude, phase = g.node("Split", [x], 2, axis=3, num_outputs=2)

@@ -1,10 +1,10 @@
 """Prompt tokens to samples: an utterance holds a row of the generator while its codes are drawn.
 
 Engine thread only. One call of `step` reads one piece of one waiting prompt, draws one code for every
-utterance that speaks, and makes the sound of one that has ended; so its length is bounded, and no utterance
-waits for another one's. What the vocoder needs, a hidden state a step, is collected in a lane per utterance.
+utterance that speaks, and makes the next chunk of sound of one; so its length is bounded, and no utterance
+waits for another one's. Neighbours: `generator.py` draws, `sound.py` makes samples of what was drawn.
 
-    PROMPT --(last piece read)--> SPEAK --(ending drawn, or limit)--> SOUND --(vocoder)--> last piece
+    PROMPT --(last piece read)--> SPEAK --(ending drawn, or limit)--> TAIL --(sound of all made)--> last piece
 
 With a refine stage, an utterance first reads another prompt and draws words (REFINE), then begins again at
 PROMPT with a text made of them; `refine.py` has the rules. A step draws one word for each such utterance.
@@ -19,15 +19,15 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from edged.engine.api import Engine
-from edged.engine.buffers import Arena
-from edged.errors import EdgedError, EmptySpeech, EngineError, ShapeExceeded
+from edged.errors import BrokenSound, EdgedError, EmptySpeech, EngineError, ShapeExceeded
 from edged.job import Params, Samples, Utterance
 from edged.voices.api import Piece, Stream
 from edged.voices.chattts.data import Sampling
 from edged.voices.chattts.generator import Generator, prompt_rows
 from edged.voices.chattts.refine import Refinement, Refiner, Vocabulary
+from edged.voices.chattts.sound import Sound, Track
 from edged.voices.chattts.utterance import ChatUtterance
+from edged.voices.chattts.windows import Window
 
 RUNAWAY = "a sentence found no ending and was cut off"
 _NOTHING: Samples = np.zeros(0, np.float32)
@@ -38,7 +38,7 @@ class State(enum.Enum):
     PROMPT = enum.auto()
     REFINE = enum.auto()
     SPEAK = enum.auto()
-    SOUND = enum.auto()
+    TAIL = enum.auto()
     FAILED = enum.auto()
 
 
@@ -61,7 +61,7 @@ class ChatStream:
     text: NDArray[np.int64]
     noise: np.random.Generator
     row: int
-    lane: int
+    track: Track
     limit: int
     speaker: SpeakerData
     sampling: Sampling
@@ -69,7 +69,6 @@ class ChatStream:
     refined: Refinement | None = None
     state: State = State.PROMPT
     read: int = 0
-    steps: int = 0
     attempts: int = 0
     warning: str = ""
     error: EdgedError | None = field(default=None, repr=False)
@@ -81,22 +80,20 @@ class ChatSynthesizer:
     def __init__(
         self,
         generator: Generator,
-        vocoder: Engine,
-        arena: Arena,
-        owner: str,
+        sound: Sound,
         speakers: Sequence[SpeakerData],
         sampling: Sampling,
         vocabulary: Vocabulary,
+        max_steps: int,
     ) -> None:
+        """max_steps: of an utterance."""
         self.max_batch = generator.rows
+        self.max_steps = max_steps
         self._generator = generator
         self._refiner = Refiner(generator, vocabulary)
-        self._vocoder = vocoder
+        self._sound = sound
         self._speakers = speakers
         self._sampling = sampling
-        _, self.max_steps, width = vocoder.inputs["hidden"].shape
-        self._lanes = arena.array("hidden", (self.max_batch, self.max_steps, width), owner=owner)
-        self._free = list(range(self.max_batch))
         self._seated: list[ChatStream] = []  # by row
 
     # -- the interface of voices/api.py ---------------------------------------------------------
@@ -105,7 +102,7 @@ class ChatSynthesizer:
         return 0  # rows of any length share a step
 
     def open(self, utterance: Utterance, params: Params) -> Stream:
-        if not self._free or len(self._seated) >= self.max_batch:
+        if not self._sound.free or len(self._seated) >= self.max_batch:
             raise EngineError("more utterances at once than the voice has slots")
         if not isinstance(utterance, ChatUtterance):
             raise EngineError("an utterance of another family")
@@ -117,7 +114,7 @@ class ChatSynthesizer:
         sampling = self._sampling.asked(params)
         ids, text, limit = self._prompt(utterance.symbols, speaker)
         row = len(self._seated)
-        stream = ChatStream(ids, text, noise, row, self._free.pop(), limit, speaker, sampling)
+        stream = ChatStream(ids, text, noise, row, self._sound.open(), limit, speaker, sampling)
         self._seated.append(stream)
         if utterance.refine:
             stream.refinement = self._refiner.begin(row, utterance, params.show_refined)
@@ -128,10 +125,11 @@ class ChatSynthesizer:
 
     def step(self, streams: Sequence[Stream]) -> Sequence[Piece]:
         mine = [stream for stream in streams if isinstance(stream, ChatStream)]
-        sounding = next((s for s in mine if s.state is State.SOUND), None)
         waiting = next((s for s in mine if s.state is State.PROMPT), None)
+        if any(s.track.chunk == 1 and s.state is State.SPEAK for s in mine):
+            waiting = None  # who has heard but one chunk would wait for the second: a prompt takes 60 ms
         refining = [s for s in mine if s.state is State.REFINE]
-        speaking = [s for s in mine if s.state is State.SPEAK]
+        speaking = [s for s in mine if s.state is State.SPEAK and self._sound.room(s.track)]
         if waiting is not None:
             self._read(waiting)
         if refining:
@@ -139,24 +137,26 @@ class ChatSynthesizer:
                 self._refined(stream)
         if speaking:
             self._speak(speaking)
-        return [self._sound(s) if s is sounding else self._piece(s) for s in mine]
+        pieces = [self._piece(s) for s in mine]
+        # The vocoder is for the one that has the least audio ahead of its listener; last of all, because
+        # its samples are a view of the buffer that its next run overwrites.
+        due = [(s.track.sent, n, w) for n, s in enumerate(mine) if (w := s.track.window()) is not None]
+        if due:
+            _, chosen, window = min(due, key=lambda each: each[:2])
+            pieces[chosen] = self._hear(mine[chosen], window)
+        return pieces
 
     def close(self, stream: Stream) -> None:
-        if isinstance(stream, ChatStream) and stream.lane >= 0:
+        if isinstance(stream, ChatStream):
             self._unseat(stream)
-            self._free.append(stream.lane)
-            stream.lane = -1
+            self._sound.close(stream.track)
 
     def shut(self) -> None:
         self._generator.close()
-        self._vocoder.close()
+        self._sound.shut()
 
     def warm_up(self) -> None:
-        """The largest shapes first, so that the runtime's workspace is cut from one piece."""
-        for steps in (self.max_steps, *(n for n in (256, 64, 16) if n < self.max_steps)):
-            self._vocoder.bind("hidden", (1, steps, self._lanes.shape[2]))
-            self._vocoder.bind("samples", (1, samples_of(steps)))
-            self._vocoder.run()
+        self._sound.warm_up()
         self._generator.warm_up()
         self.close(self.open(ChatUtterance(0, (0,)), Params()))  # the first noise imports modules
 
@@ -201,7 +201,7 @@ class ChatSynthesizer:
 
     def _speak(self, streams: Sequence[ChatStream]) -> None:
         for stream in streams:
-            self._generator.draw(stream.row, stream.noise, stream.steps < stream.sampling.min_steps)
+            self._generator.draw(stream.row, stream.noise, stream.track.steps < stream.sampling.min_steps)
         rows = [stream.row for stream in streams]
         self._generator.step(min(rows), max(rows) + 1)
         for stream in sorted(streams, key=lambda s: -s.row):  # unseating moves only the rows after it
@@ -211,15 +211,14 @@ class ChatSynthesizer:
         """What the run drew for a row: another code, an ending, or an ending before the first sound."""
         generator, row = self._generator, stream.row
         if generator.ended[row]:
-            if stream.steps:
+            if stream.track.steps:
                 self._finish(stream)
             else:
                 self._retry(stream)
             return
-        self._lanes[stream.lane, stream.steps] = generator.hidden[row]
-        generator.accept(row, stream.steps, fed)
-        stream.steps += 1
-        if stream.steps >= stream.limit:
+        generator.accept(row, stream.track.steps, fed)
+        self._sound.take(stream.track, generator.hidden[row])
+        if stream.track.steps >= stream.limit:
             stream.warning = RUNAWAY
             self._finish(stream)
 
@@ -227,16 +226,21 @@ class ChatSynthesizer:
         """The last token of the prompt is read once more, for another draw."""
         stream.attempts += 1
         if stream.attempts >= stream.sampling.attempts:
-            stream.error = EmptySpeech(f"an utterance ended before it began, {stream.attempts} times")
-            stream.state = State.FAILED
-            self._unseat(stream)
+            self._fail(stream, EmptySpeech(f"an utterance ended before it began, {stream.attempts} times"))
             return
         stream.state = State.PROMPT
         stream.read -= 1
         self._generator.lengths[stream.row] -= 1
 
+    def _fail(self, stream: ChatStream, error: EdgedError) -> None:
+        stream.error = error
+        stream.state = State.FAILED
+        stream.track.done = True
+        self._unseat(stream)
+
     def _finish(self, stream: ChatStream) -> None:
-        stream.state = State.SOUND
+        stream.state = State.TAIL
+        stream.track.ended = True
         self._unseat(stream)
 
     def _unseat(self, stream: ChatStream) -> None:
@@ -250,13 +254,13 @@ class ChatSynthesizer:
             self._seated[last.row] = last
         stream.row = -1
 
-    def _sound(self, stream: ChatStream) -> Piece:
-        width = self._lanes.shape[2]
-        hidden = self._vocoder.bind("hidden", (1, stream.steps, width))
-        np.copyto(hidden[0], self._lanes[stream.lane, : stream.steps])
-        samples = self._vocoder.bind("samples", (1, samples_of(stream.steps)))
-        self._vocoder.run()
-        return Piece(samples[0], last=True, warning=stream.warning)
+    def _hear(self, stream: ChatStream, window: Window) -> Piece:
+        try:
+            samples = self._sound.make(stream.track, window)
+        except BrokenSound as error:
+            self._fail(stream, error)
+            return self._piece(stream)
+        return Piece(samples, last=window.last, warning=stream.warning if window.last else "")
 
     def _piece(self, stream: ChatStream) -> Piece:
         if stream.error is not None:
@@ -265,8 +269,3 @@ class ChatSynthesizer:
             refined, stream.refined = stream.refined, None
             return Piece(_NOTHING, last=False, warning=refined.warning, refined=refined.text)
         return _WAITING
-
-
-def samples_of(steps: int) -> int:
-    """Samples that the vocoder makes of so many steps: two mel frames a step, 256 samples between frames."""
-    return (2 * steps - 1) * 256

@@ -22,6 +22,7 @@ from edged.voices.chattts import data, speakers
 from edged.voices.chattts.frontend import ChatFrontend
 from edged.voices.chattts.generator import Generator
 from edged.voices.chattts.refine import Vocabulary
+from edged.voices.chattts.sound import Sound
 from edged.voices.chattts.synth import ChatSynthesizer, SpeakerData
 from edged.voices.chattts.tokens import Tokens
 from edged.voices.demand import interface
@@ -67,7 +68,10 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
     for person, sample, row in zip(people, samples, rows, strict=True):
         check_prompt(bundle, person.name, len(sample) + len(row.prompt))
     vocabulary = Vocabulary(tokens.kinds(), bundle.limit("max_text"), tokens.written)
-    synthesizer = ChatSynthesizer(generator, vocoder, arena, name, rows, sampling, vocabulary)
+    sound = Sound(vocoder, arena, name, generator.rows)
+    # Bundles of before have no such limit: their vocoder took an utterance as a whole.
+    most = bundle.manifest.limits.get("max_steps", sound.longest)
+    synthesizer = ChatSynthesizer(generator, sound, rows, sampling, vocabulary, most)
     by_name = {card.name: card for card in load.cards(bundle)}
     voices: list[Voice] = []
     for index, (person, sample) in enumerate(zip(people, samples, strict=True)):

@@ -1,0 +1,194 @@
+"""Hidden states to samples, window by window: the vocoder, and for each utterance what it needs of the past.
+
+Engine thread only. A lane is a ring of the hidden states that a window may still need. Beside it lie what the
+vocoder's convolutions keep, and the samples after the end of the last chunk, into which the next one is
+faded, so that no seam is heard where two windows differ a little. Everything is allocated at the start.
+Neighbours: `synth.py` feeds it and chooses whose turn it is; `windows.py` says what is in a window.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edged.engine.api import Engine
+from edged.engine.buffers import Arena
+from edged.errors import BrokenSound, EngineError
+from edged.job import Samples
+from edged.voices.chattts import windows
+from edged.voices.chattts.windows import AHEAD, LEFT, LONGEST, Window
+
+HOP = 256  # samples from mel frame to mel frame
+STEP = 2 * HOP  # samples of a decoder step
+LEAD = 2  # frames before a window that are heard in its samples, because the inverse transform overlaps
+FADE = HOP  # samples in which one window takes over from the one before
+WAITING = 16  # steps that may be drawn while a window waits for the vocoder; then the utterance waits, too
+
+Floats = NDArray[np.float32]
+
+
+class Vocoder:
+    """The engine, with its inputs named. resumes: it keeps what it needs of earlier windows, a row a track;
+    those of bundles of before do not, and get some steps before the window again."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        _, self.longest, self.width = engine.inputs["hidden"].shape
+        self.resumes = "past_frames" in engine.inputs
+        if self.resumes:
+            _, self._kept = engine.inputs["past_frames"].shape
+            self._past = engine.bind("past_frames", engine.inputs["past_frames"].shape)
+            self._heard = engine.bind("heard", (1,))
+            self._lead = engine.bind("lead", (1,))
+        self.close = engine.close
+
+    def begin(self, row: int) -> None:
+        """Nothing came before."""
+        if self.resumes:
+            self._past[row] = 0
+
+    def hidden(self, steps: int) -> Floats:
+        """Where the hidden states [steps, width] of the next run go."""
+        hidden: NDArray[Any] = self._engine.bind("hidden", (1, steps, self.width))
+        return hidden[0]  # type: ignore[no-any-return]
+
+    def run(self, steps: int, row: int = 0, heard: int = 0, first: bool = True) -> Samples:
+        """Samples of all steps: a view. heard: the next run of this row begins after so many of them;
+        first: nothing came before."""
+        extra = 0
+        if self.resumes:
+            self._heard[0] = heard
+            self._lead[0] = LEAD if first else 0
+            extra = 0 if first else LEAD * HOP
+            for name in ("past_frames", "present_frames"):
+                self._engine.bind(name, (1, self._kept), row)
+        made = self._engine.bind("samples", (1, samples_of(steps) + extra))
+        self._engine.run()
+        samples: Samples = made[0, extra:]
+        return samples
+
+
+@dataclass(slots=True, eq=False)
+class Track:
+    """The sound of one utterance. steps: taken; begin: of the next window; sent: steps made to sound;
+    ended: no more will come."""
+
+    lane: int
+    steps: int = 0
+    begin: int = 0
+    sent: int = 0
+    chunk: int = 0
+    ended: bool = False
+    done: bool = False
+
+    def window(self) -> Window | None:
+        """What can be made to sound now."""
+        if self.done:
+            return None
+        return windows.window(self.chunk, self.begin, self.sent, self.steps, self.ended)
+
+
+class Sound:
+    """The vocoder of up to `tracks` utterances at once."""
+
+    def __init__(self, engine: Engine, arena: Arena, owner: str, tracks: int) -> None:
+        self._vocoder = Vocoder(engine)
+        self.longest = self._vocoder.longest
+        self._ring = LEFT + LONGEST + WAITING
+        self._lanes = arena.array("hidden", (tracks, self._ring, self._vocoder.width), owner=owner)
+        self._tails = arena.array("tails", (tracks, FADE), owner=owner)
+        rise = np.sin(np.linspace(0, np.pi / 2, FADE + 2)[1:-1]) ** 2
+        self._rise: Floats = rise.astype(np.float32)
+        self._fall: Floats = 1 - self._rise
+        self._free = list(range(tracks))
+
+    @property
+    def free(self) -> int:
+        """Tracks that can be opened now."""
+        return len(self._free)
+
+    def open(self) -> Track:
+        if not self._free:
+            raise EngineError("more utterances at once than the voice has slots")
+        track = Track(self._free.pop())
+        self._vocoder.begin(track.lane)
+        return track
+
+    def close(self, track: Track) -> None:
+        if track.lane >= 0:
+            self._free.append(track.lane)
+            track.lane = -1
+
+    def room(self, track: Track) -> bool:
+        """Whether another step may be drawn: what the next window needs must not be overwritten."""
+        return track.steps - track.begin < self._ring
+
+    def take(self, track: Track, hidden: Floats) -> None:
+        """The hidden state of the next step."""
+        self._lanes[track.lane, track.steps % self._ring] = hidden
+        track.steps += 1
+
+    def make(self, track: Track, window: Window) -> Samples:
+        """The samples of a window's chunk: a view, valid until the next call. Raises `BrokenSound`."""
+        # A first window sees less far ahead than what is kept of it should: its last steps come again.
+        after = min(window.stop, window.end - AHEAD) if self._vocoder.resumes else window.stop - LEFT
+        after = window.end if window.last else max(window.begin, after)
+        self._fill(self._vocoder.hidden(window.end - window.begin), track.lane, window.begin)
+        whole = self._vocoder.run(
+            window.end - window.begin, track.lane, after - window.begin, first=track.chunk == 0
+        )
+        first, end = ((step - window.begin) * STEP for step in (window.start, window.stop))
+        samples: Samples = whole[first:] if window.last else whole[first:end]
+        if not np.isfinite(samples.min() + samples.max()):  # unlike isfinite of all, it allocates nothing
+            raise BrokenSound("the vocoder made samples that are no numbers")
+        if window.start:
+            self._fade(samples, self._tails[track.lane])
+        if not window.last:
+            self._tails[track.lane] = whole[end : end + FADE]
+        track.begin, track.sent, track.done = after, window.stop, window.last
+        track.chunk += 1
+        return samples
+
+    def warm_up(self) -> None:
+        """The largest shape first, so that the runtime's workspace is cut from one piece."""
+        most = min(LONGEST if self._vocoder.resumes else LEFT + LONGEST, self.longest)
+        for steps in (
+            most,
+            *(n for n in (most // 2, windows.CHUNKS[0] + windows.FIRST_AHEAD, 1) if n < most),
+        ):
+            self._vocoder.hidden(steps)[:] = 0
+            for first in (False, True):
+                self._vocoder.run(steps, 0, 1, first)
+
+    def shut(self) -> None:
+        self._vocoder.close()
+
+    def _fill(self, hidden: Floats, lane: int, begin: int) -> None:
+        ring, at = self._lanes[lane], begin % self._ring
+        before = min(len(hidden), self._ring - at)
+        hidden[:before] = ring[at : at + before]
+        hidden[before:] = ring[: len(hidden) - before]
+
+    def _fade(self, samples: Samples, tail: Floats) -> None:
+        """From what the window before made of these samples to what this one did."""
+        count = min(FADE, len(samples))
+        head = samples[:count]
+        head *= self._rise[:count]
+        tail *= self._fall
+        head += tail[:count]
+
+
+def whole(engine: Engine, hidden: Floats) -> Samples:
+    """The samples of all hidden states [steps, width] in one run, of as many as the engine takes."""
+    vocoder = Vocoder(engine)
+    vocoder.begin(0)
+    vocoder.hidden(len(hidden))[:] = hidden
+    return vocoder.run(len(hidden))
+
+
+def samples_of(steps: int) -> int:
+    """Samples that the vocoder makes of so many steps: two mel frames a step, 256 samples between frames."""
+    return (2 * steps - 1) * HOP
