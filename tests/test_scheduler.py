@@ -345,14 +345,14 @@ def test_nothing_begins_while_one_of_a_higher_priority_could(
 # -- one call for several utterances ----------------------------------------------------------------
 
 
-def by_speaker(each: Job) -> int:
+def by_symbol(each: Job) -> int:
     """The bucket, which these tests keep in a field that the scheduler never reads."""
-    return each.utterances[each.cursor].speaker
+    return each.utterances[each.cursor].symbols[0]
 
 
 def classed(bucket: int, priority: Priority = Priority.TEXT, deadline: float | None = None) -> Job:
     made = job(1, priority, deadline=deadline)
-    made.utterances = [Utterance(0, (1,), speaker=bucket)]
+    made.utterances = [Utterance(0, (bucket,))]
     return made
 
 
@@ -361,7 +361,7 @@ def classed(bucket: int, priority: Priority = Priority.TEXT, deadline: float | N
     st.integers(1, 4),
 )
 def test_a_call_is_of_one_length_class_and_one_priority(jobs: list[tuple[int, Priority]], most: int) -> None:
-    scheduler = Scheduler({"a": most}, bucket=by_speaker)
+    scheduler = Scheduler({"a": most}, bucket=by_symbol)
     for bucket, priority in jobs:
         scheduler.add(classed(bucket, priority), 0.0)
     served = 0
@@ -370,7 +370,7 @@ def test_a_call_is_of_one_length_class_and_one_priority(jobs: list[tuple[int, Pr
         like = [
             e
             for e in scheduler.entries
-            if by_speaker(e.job) == by_speaker(first.job) and e.job.priority == first.job.priority
+            if by_symbol(e.job) == by_symbol(first.job) and e.job.priority == first.job.priority
         ]
         assert batch == sorted(like, key=lambda e: e.rank)[:most]
         served += len(batch)
@@ -379,7 +379,7 @@ def test_a_call_is_of_one_length_class_and_one_priority(jobs: list[tuple[int, Pr
 
 
 def gathering(*jobs: Job) -> Scheduler:
-    scheduler = Scheduler({"a": 3, "b": 3}, bucket=by_speaker, gather_s=0.02)
+    scheduler = Scheduler({"a": 3, "b": 3}, bucket=by_symbol, gather_s=0.02)
     for each in jobs:
         scheduler.add(each, 10.0)
     return scheduler
