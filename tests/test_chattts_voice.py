@@ -337,20 +337,20 @@ def test_jobs_of_two_voices_share_the_steps(worker: Worker, voices: list[Voice])
         assert sink.ended.wait(30)
         assert job.state is JobState.DONE
         alone.append(sink.samples)
-    steps = worker.steps
+    steps = worker.meter.steps
     together = [submit(worker, voice, TEXT, seed) for voice, seed in wanted]
     for (job, sink), expected in zip(together, alone, strict=True):
         assert sink.ended.wait(30)
         assert job.state is JobState.DONE
         assert sink.chunks[-1].last
         np.testing.assert_allclose(sink.samples, expected, atol=1e-4)
-    assert worker.steps - steps < steps * 0.8, "jobs beside each other need fewer steps"
+    assert worker.meter.steps - steps < steps * 0.8, "jobs beside each other need fewer steps"
 
 
 def test_a_cancelled_job_frees_its_slot_at_once(worker: Worker, voices: list[Voice], synth: Any) -> None:
     synth._sampling = data.Sampling(min_steps=10_000)
     jobs = [submit(worker, voices[0], TEXT * 20, n)[0] for n in range(3)]
-    while worker.steps < 10:
+    while worker.meter.steps < 10:
         time.sleep(0.005)
     for job in jobs:
         job.cancel()
