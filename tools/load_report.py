@@ -105,7 +105,7 @@ def faults(report: dict[str, Any], options: argparse.Namespace) -> list[str]:
     """What must not be, in words."""
     found = []
     if report["lost"]:
-        found.append(f"{report['lost']} jobs never ended")
+        found.append(f"{report['lost']} jobs did not end within {options.drain:g} s after the last request")
     if report["twice"]:
         found.append(f"{report['twice']} jobs were ended twice")
     if report["stray"]:
