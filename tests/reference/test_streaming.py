@@ -1,7 +1,7 @@
 """The streaming vocoder at full size against the whole utterance, as the small one in tests/test_sound.py.
 
-Needs no reference package: `python -m pytest -m reference tests/reference/test_streaming.py`. EDGED_CHECKPOINT
-names a checkpoint folder; without it a random one of full size is made (1 GB).
+Needs no reference package: `python -m pytest -m reference tests/reference/test_streaming.py`.
+EDGED_CHECKPOINT names a checkpoint folder; without it a random one of full size is made (1 GB).
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def test_chunks_are_the_whole_utterance(folder: Path, tmp_path: Path, precision:
         chunks = spoken(sound, hidden)
         found, first = np.concatenate(chunks), chunks[0].size + FADE
         figures = [snr(expected[p], found[p]) for p in (slice(first), slice(first, None), slice(None))]
-        print(f"{precision}: first {figures[0]:.1f}, others {figures[1]:.1f}, all {figures[2]:.1f} dB")
+        print(f"{precision}: first, others, all: {', '.join(f'{figure:.1f}' for figure in figures)} dB")
         assert figures[0] >= 40
         assert figures[1] >= 57
         assert figures[2] >= 55
