@@ -67,6 +67,7 @@ def prepare(arguments: Sequence[str]) -> tuple[dict[str, Any], Spoken]:
     torch.set_num_threads(THREADS)
     (checkpoint,) = arguments
     spoken = Spoken(Path(checkpoint))
+    spoken("Ready.", 8)  # warms it up
     return {"versions": {name: version(name) for name in ("chattts", "torch")}}, spoken
 
 
