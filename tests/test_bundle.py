@@ -50,7 +50,7 @@ def test_a_good_bundle_loads():
 
 
 def test_every_known_family_can_be_opened():
-    assert set(FAMILIES) == set(load._PACKAGES)
+    assert set(FAMILIES) == set(load._FAMILIES)
 
 
 def test_no_folder_and_no_manifest(tmp_path):
