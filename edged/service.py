@@ -27,6 +27,7 @@ from edged.audio.player import Player
 from edged.audio.reply import Replies
 from edged.desk import Desk, rss_mb, since_process_start
 from edged.endpoints import Endpoints
+from edged.engine import pages
 from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row, joined, table
 from edged.errors import EdgedError
@@ -196,6 +197,8 @@ class Service:
             rss_mb=round(rss_mb(), 1),
             buffers_mb=round(arena.nbytes / 1e6, 1),
         )
+        if settings.engine.huge_pages:
+            pages.start()
 
     def _wait(self) -> None:
         """Sleeps until a signal or a fault; feeds systemd's watchdog while the step loop is alive."""

@@ -56,6 +56,7 @@ def test_memory_in_use_keeps_its_content() -> None:
         array[:] = np.arange(len(array))
         address = array.ctypes.data
         assert pages.collapse() >= SIZE - 2 * pages.HUGE
+        pages.start().join(60)
         assert (array == np.arange(len(array))).all()
         huge = huge_kb(address)
         del array

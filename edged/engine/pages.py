@@ -1,10 +1,11 @@
-"""Puts the memory of the loaded networks onto huge pages, once, before READY.
+"""Puts the memory of the loaded networks onto huge pages, once.
 
-Main thread, after the warm-up. A decoder step reads every weight once, in order; with pages of 4 KiB the
-processor waits for an address translation every 64 cache lines and its prefetchers stop at each border.
-Measured on a virtual machine: 12 against 15 GB/s of one core, and a step of 8.7 ms instead of 10.1. The
-library that holds the weights allocates them itself, so its memory is found in the process's own map.
-Linux only asks for it: where the kernel cannot or may not, nothing changes. Neighbour: `voices/catalog.py`.
+Thread `edged-pages`, from READY until it is done. It takes some tenths of a second, in which the daemon
+serves already, with the pages it has. A decoder step reads every weight once, in order; with pages of
+4 KiB the processor waits for an address translation every 64 cache lines and its prefetchers stop at each
+border. Measured on a virtual machine: 12 against 15 GB/s of one core, and a step of 8.7 ms instead of 10.1.
+The library that holds the weights allocates them itself, so its memory is found in the process's own map.
+Linux only asks for it: where the kernel cannot or may not, nothing changes. Neighbour: the service starts it.
 """
 
 from __future__ import annotations
@@ -12,8 +13,11 @@ from __future__ import annotations
 import ctypes
 import logging
 import re
+import threading
 from collections.abc import Iterator
 from pathlib import Path
+
+from edged.threads import name_thread
 
 log = logging.getLogger("edged.engine")
 HUGE = 2 << 20  # bytes of a huge page on x86-64 and, with base pages of 4 KiB, on arm64
@@ -21,6 +25,18 @@ _FILLED = 0.9  # resident part of a mapping: what was never touched must not bec
 _MADV_HUGEPAGE, _MADV_COLLAPSE = 14, 25  # the second, of Linux 6.1, does it at once
 _SMAPS = Path("/proc/self/smaps")
 _MAPPING = re.compile(r"([0-9a-f]+)-([0-9a-f]+) rw-p [0-9a-f]+ [0-9a-f:]+ 0 +(\[heap\])?$")
+
+
+def start() -> threading.Thread:
+    """Collapses on a thread of its own."""
+
+    def main() -> None:
+        name_thread("edged-pages")
+        collapse()
+
+    thread = threading.Thread(target=main, name="edged-pages", daemon=True)
+    thread.start()
+    return thread
 
 
 def collapse() -> int:

@@ -15,7 +15,6 @@ from pathlib import Path
 import msgspec
 
 from edged.bundle import Bundle, find
-from edged.engine import pages
 from edged.engine.buffers import Arena
 from edged.errors import BundleMissing, ConfigError, did_you_mean
 from edged.paths import bundle_directories
@@ -58,8 +57,6 @@ def load_voices(settings: Settings, arena: Arena, status: Callable[[str], object
         status(f"warming up {voice.card.name}")
         if settings.service.warmup:
             voice.warm_up()
-    if settings.engine.huge_pages:
-        pages.collapse()  # last: what the warm-up allocated counts too
     return voices
 
 

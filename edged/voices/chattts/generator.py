@@ -130,19 +130,18 @@ class Generator:
         self._latest[row] = self.codes[row]
 
     def warm_up(self) -> None:
-        """The longest piece of a prompt, at the end of the cache, and a step of every number of rows."""
+        """The longest piece of a prompt and a step of every row, of codes and of words, at the end of the
+        cache. Every other run fits into the workspace that these leave."""
         ids = np.zeros((self.piece, self.codebooks), np.int64)
-        text = np.ones(self.piece, np.int64)
         self._full["top_k"][:] = 1000  # the most that a request may ask for
-        for count in (self.piece, 1):
-            self.lengths[0] = self.positions - count
-            self.prompt(0, ids[:count], text)
+        self.lengths[0] = self.positions - self.piece
+        self.prompt(0, ids, np.ones(self.piece, np.int64))
         self.lengths[:] = self.positions - 1
-        for rows in range(self.rows, 0, -1):
-            self.refine(0, rows)
-            self.step(0, rows)
-        self._full["top_k"][:] = 1
+        self.refine(0, self.rows)
+        self.step(0, self.rows)
         self.lengths[:] = 0
+        self.step(0, 1)
+        self._full["top_k"][:] = 1
 
     def close(self) -> None:
         self._engine.close()

@@ -155,10 +155,7 @@ class Sound:
     def warm_up(self) -> None:
         """The largest shape first, so that the runtime's workspace is cut from one piece."""
         most = min(LONGEST if self._vocoder.resumes else LEFT + LONGEST, self.longest)
-        for steps in (
-            most,
-            *(n for n in (most // 2, windows.CHUNKS[0] + windows.FIRST_AHEAD, 1) if n < most),
-        ):
+        for steps in (most, min(most, windows.CHUNKS[0] + windows.FIRST_AHEAD)):
             self._vocoder.hidden(steps)[:] = 0
             for first in (False, True):
                 self._vocoder.run(steps, 0, 1, first)
