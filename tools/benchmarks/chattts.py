@@ -53,7 +53,9 @@ def measure(options: Options, say: Say) -> dict[str, Any]:
 
         say("decoder steps" + (", in turn with llama.cpp" if models else ""))
         buffer_mb = 256 if options.quick else 1024
-        steps = decoder.measure(natural, models, options.python, options.rounds, buffer_mb)
+        steps = decoder.measure(
+            natural, models, python=options.python, rounds=options.rounds, buffer_mb=buffer_mb, say=say
+        )
         say("start to ready")
         starts: dict[str, list[float]] = {name: [] for name in natural}
         for _ in range(2 if options.quick else 5):

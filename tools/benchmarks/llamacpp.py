@@ -20,7 +20,9 @@ from benchmarks.common import THREADS
 from benchmarks.turns import answer
 from edged.compiler.chattts.layout import Sizes
 
-INSTALL = "pip install llama-cpp-python gguf   (compiles for some minutes; needs a C++ compiler and cmake)"
+# Its AMX code crashed on several rows where this was tried (a virtual machine with AMX).
+FLAGS = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+INSTALL = f"CFLAGS='{FLAGS}' CXXFLAGS='{FLAGS}' pip install llama-cpp-python gguf   (compiles for minutes)"
 KINDS = {"int4": "q4_0", "int8": "q8_0"}  # of as many bits as a bundle's precision
 FIRST, LAST, MOST_ROWS = 40, 200, 4
 
