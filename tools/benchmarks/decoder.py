@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -48,14 +48,14 @@ class Decoder:
 
 def measure(
     bundles: Mapping[str, Path],
-    peers: Mapping[str, Path],
+    peers: Mapping[str, Sequence[object]],
     *,
     python: str,
     rounds: int,
     buffer_mb: int,
     say: Say,
 ) -> dict[str, Decoder]:
-    """peers: model files of llama.cpp by precision; python: the interpreter that has it."""
+    """peers: what llama.cpp's process is told, by precision; python: the interpreter that has it."""
     bandwidth, rates = Bandwidth(buffer_mb), []
     ms: dict[str, dict[int, list[float]]] = {name: defaultdict(list) for name in bundles}
     mine: dict[str, dict[int, list[float]]] = {name: defaultdict(list) for name in bundles}
@@ -65,9 +65,9 @@ def measure(
         for turn in ours.values():
             turn(rows=max(ROWS))  # warms it up
         other = {}
-        for name, path in peers.items():
+        for name, told in peers.items():
             try:
-                turn = stack.enter_context(Turns("llamacpp", path, python=python))
+                turn = stack.enter_context(Turns("llamacpp", *told, python=python))
                 turn(rows=max(ROWS))
                 other[name] = turn
             except Lost as lost:

@@ -18,6 +18,7 @@ import numpy as np
 
 from benchmarks.common import THREADS
 from benchmarks.turns import answer
+from edged.compiler.chattts.checkpoint import Checkpoint
 from edged.compiler.chattts.layout import Sizes
 
 # Its AMX code crashed on several rows where this was tried (a virtual machine with AMX).
@@ -119,8 +120,11 @@ class Steps:
 
 
 def prepare(arguments: Sequence[str]) -> tuple[dict[str, Any], Steps]:
-    (path,) = arguments
-    return {"versions": {"llama-cpp-python": version("llama-cpp-python")}}, Steps(Path(path))
+    """arguments: the checkpoint whose shapes are wanted, the kind of model, the file to write."""
+    checkpoint, kind, file = arguments
+    with Checkpoint.open(Path(checkpoint)) as opened:
+        write_model(Path(file), kind, opened.sizes)
+    return {"versions": {"llama-cpp-python": version("llama-cpp-python")}}, Steps(Path(file))
 
 
 if __name__ == "__main__":
