@@ -18,7 +18,6 @@ from typing import Any
 from benchmarks import decoder, llamacpp, material, plots, soak, speech
 from benchmarks.common import THREADS, Say, daemon, machine, percentile, spread
 from benchmarks.turns import Turns
-from edged.compiler.chattts.checkpoint import Checkpoint
 from tests.reference import live
 
 
@@ -43,17 +42,20 @@ def measure(options: Options, say: Say) -> dict[str, Any]:
     with tempfile.TemporaryDirectory(prefix="edged-bench-") as private, ExitStack() as stack:
         folder = Path(private)
         source = material.checkpoint(options.checkpoint or folder / "checkpoint", say)
-        natural, lasting = {}, {}
+        natural, lasting, short = {}, {}, {}
         for name in options.precisions:
             say(f"building the {name} bundle")
             natural[name] = material.bundle(folder, source, name)
-            lasting[name] = material.lasting(natural[name], folder / f"{name}-lasting", material.LEAST_STEPS)
-        models = _llamacpp_models(folder, source, options, say)
+            lasting[name] = material.bounded(natural[name], folder / f"{name}-lasting", material.LASTING)
+            short[name] = material.bounded(natural[name], folder / f"{name}-short", material.SHORT)
+        peers = _llamacpp(folder, source, options, say)
         reference = _reference(source, options, stack, say)
 
-        say("decoder steps" + (", in turn with llama.cpp" if models else ""))
+        say("decoder steps" + (", in turn with llama.cpp" if peers else ""))
         buffer_mb = 256 if options.quick else 1024
-        steps = decoder.measure(natural, models, options.python, options.rounds, buffer_mb)
+        steps = decoder.measure(
+            natural, peers, python=options.python, rounds=options.rounds, buffer_mb=buffer_mb, say=say
+        )
         say("start to ready")
         starts: dict[str, list[float]] = {name: [] for name in natural}
         for _ in range(2 if options.quick else 5):
@@ -62,7 +64,7 @@ def measure(options: Options, say: Say) -> dict[str, Any]:
                     starts[name].append(started.ready_s)
         spoken = speech.measure(lasting, reference, options.quick, say)
         figures, soaks = {}, {}
-        for name, path in natural.items():
+        for name, path in short.items():
             say(f"{options.jobs} jobs, {soak.CLIENTS} at a time ({name})")
             soaks[name] = soak.measure(path, max(4, options.jobs // 10), options.jobs)
             say(f"allocations ({name})")
@@ -159,22 +161,16 @@ def _has(python: str, module: str) -> bool:
     return subprocess.run([python, "-c", code], check=False).returncode == 0
 
 
-def _llamacpp_models(folder: Path, source: Path, options: Options, say: Say) -> Mapping[str, Path]:
+def _llamacpp(folder: Path, source: Path, options: Options, say: Say) -> Mapping[str, tuple[Path, str, Path]]:
+    """By precision, what the measuring process is told."""
     if not options.peers:
         return {}
     missing = [name for name in ("llama_cpp", "gguf") if not _has(options.python, name)]
     if missing:
         say(f"llama.cpp is left out, not installed: {', '.join(missing)}; {llamacpp.INSTALL}")
         return {}
-    say("models for llama.cpp")
-    with Checkpoint.open(source) as opened:
-        sizes = opened.sizes
-    models = {}
-    for name in options.precisions:
-        if name in llamacpp.KINDS:
-            models[name] = folder / f"{llamacpp.KINDS[name]}.gguf"
-            llamacpp.write_model(models[name], llamacpp.KINDS[name], sizes)
-    return models
+    kinds = {name: llamacpp.KINDS[name] for name in options.precisions if name in llamacpp.KINDS}
+    return {name: (source, kind, folder / f"{kind}.gguf") for name, kind in kinds.items()}
 
 
 def _reference(source: Path, options: Options, stack: ExitStack, say: Say) -> Turns | None:

@@ -7,14 +7,15 @@ from __future__ import annotations
 
 import statistics
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from benchmarks.common import spread
+from benchmarks import llamacpp
+from benchmarks.common import Say, spread
 from benchmarks.floor import Bandwidth, weight_bytes
-from benchmarks.turns import Turns
+from benchmarks.turns import Lost, Turns
 from edged.bundle import Bundle
 
 ROWS = (1, 4)
@@ -46,20 +47,31 @@ class Decoder:
 
 
 def measure(
-    bundles: Mapping[str, Path], peers: Mapping[str, Path], python: str, rounds: int, buffer_mb: int
+    bundles: Mapping[str, Path],
+    peers: Mapping[str, Sequence[object]],
+    *,
+    python: str,
+    rounds: int,
+    buffer_mb: int,
+    say: Say,
 ) -> dict[str, Decoder]:
-    """peers: model files of llama.cpp by precision; python: the interpreter that has it."""
+    """peers: what llama.cpp's process is told, by precision; python: the interpreter that has it."""
     bandwidth, rates = Bandwidth(buffer_mb), []
     ms: dict[str, dict[int, list[float]]] = {name: defaultdict(list) for name in bundles}
     mine: dict[str, dict[int, list[float]]] = {name: defaultdict(list) for name in bundles}
     theirs: dict[str, dict[int, list[float]]] = {name: defaultdict(list) for name in bundles}
     with ExitStack() as stack:
         ours = {name: stack.enter_context(Turns("step", path)) for name, path in bundles.items()}
-        other = {
-            name: stack.enter_context(Turns("llamacpp", path, python=python)) for name, path in peers.items()
-        }
-        for turn in [*ours.values(), *other.values()]:
+        for turn in ours.values():
             turn(rows=max(ROWS))  # warms it up
+        other = {}
+        for name, told in peers.items():
+            try:
+                turn = stack.enter_context(Turns("llamacpp", *told, python=python))
+                turn(rows=max(ROWS))
+                other[name] = turn
+            except Lost as lost:
+                say(f"{name} without llama.cpp: {lost} ; {llamacpp.INSTALL}")
         for _ in range(rounds):
             rates.append(max(bandwidth.read() for _ in range(3)))
             for rows in ROWS:

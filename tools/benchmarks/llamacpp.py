@@ -18,9 +18,12 @@ import numpy as np
 
 from benchmarks.common import THREADS
 from benchmarks.turns import answer
+from edged.compiler.chattts.checkpoint import Checkpoint
 from edged.compiler.chattts.layout import Sizes
 
-INSTALL = "pip install llama-cpp-python gguf   (compiles for some minutes; needs a C++ compiler and cmake)"
+# Its AMX code crashed on several rows where this was tried (a virtual machine with AMX).
+FLAGS = "-mno-amx-tile -mno-amx-int8 -mno-amx-bf16"
+INSTALL = f"CFLAGS='{FLAGS}' CXXFLAGS='{FLAGS}' pip install llama-cpp-python gguf   (compiles for minutes)"
 KINDS = {"int4": "q4_0", "int8": "q8_0"}  # of as many bits as a bundle's precision
 FIRST, LAST, MOST_ROWS = 40, 200, 4
 
@@ -117,8 +120,11 @@ class Steps:
 
 
 def prepare(arguments: Sequence[str]) -> tuple[dict[str, Any], Steps]:
-    (path,) = arguments
-    return {"versions": {"llama-cpp-python": version("llama-cpp-python")}}, Steps(Path(path))
+    """arguments: the checkpoint whose shapes are wanted, the kind of model, the file to write."""
+    checkpoint, kind, file = arguments
+    with Checkpoint.open(Path(checkpoint)) as opened:
+        write_model(Path(file), kind, opened.sizes)
+    return {"versions": {"llama-cpp-python": version("llama-cpp-python")}}, Steps(Path(file))
 
 
 if __name__ == "__main__":

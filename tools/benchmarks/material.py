@@ -1,7 +1,7 @@
 """What is measured with: checkpoint, bundles and texts for the ChatTTS benchmark.
 
-Random weights end an utterance at random. Copies of bundles whose defaults forbid an ending before some
-step give utterances of known least length. Neighbour: `chattts.py`.
+Random weights end an utterance at random, or not before the cache is full. Copies of bundles that forbid an
+ending before one step and cut after another give utterances of known length. Neighbour: `chattts.py`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ from edged.voices.chattts.voice import CONTROLS
 
 STEPS_A_SECOND = 24_000 / 512
 SLOTS, POSITIONS = 4, 1024
-LEAST_STEPS = 240  # 5.1 s
+LASTING = (240, 480)  # steps of an utterance: 5.1 to 10.2 s
+SHORT = (0, 80)  # to 1.7 s: many jobs in little time, so that they begin and end all the time
 SENTENCES_OF_A_STREAM = 4  # of at least 5.1 s: a stream of over 20 s
 PROMPT_TOKENS = 40
 
@@ -47,19 +48,20 @@ def bundle(folder: Path, source: Path, precision: str) -> Path:
     )
 
 
-def lasting(path: Path, out: Path, min_steps: int) -> Path:
-    """A copy of a bundle whose utterances take at least so many steps."""
+def bounded(path: Path, out: Path, steps: tuple[int, int]) -> Path:
+    """A copy of a bundle whose utterances take so many steps, at least and at most."""
     file = "data/sampling.json"
     shutil.copytree(path, out)  # no hard links: the runtime takes none for weights
     sampling = data.read(path / file, data.Sampling)
-    data.write(out / file, msgspec.structs.replace(sampling, min_steps=min_steps))
+    data.write(out / file, msgspec.structs.replace(sampling, min_steps=steps[0]))
     digest, size = describe(out, file)
     manifest = Bundle.load(path, verify=False).manifest
     entries = tuple(
         msgspec.structs.replace(entry, sha256=digest, bytes=size) if entry.file == file else entry
         for entry in manifest.data
     )
-    write_manifest(out, msgspec.structs.replace(manifest, data=entries))
+    limits = manifest.limits | {"max_steps": steps[1]}
+    write_manifest(out, msgspec.structs.replace(manifest, data=entries, limits=limits))
     return out
 
 

@@ -12,6 +12,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any
@@ -19,6 +20,10 @@ from typing import Any
 from benchmarks.common import ROOT, environment
 
 HERE = Path(__file__).parent
+
+
+class Lost(RuntimeError):
+    """The measuring process ended by itself; a peer's may be done without."""
 
 
 class Turns:
@@ -38,15 +43,16 @@ class Turns:
 
     def __call__(self, **request: Any) -> dict[str, Any]:
         assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(request) + "\n")
-        self._process.stdin.flush()
+        with suppress(BrokenPipeError):  # reading tells how it ended
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
         return self._read()
 
     def _read(self) -> dict[str, Any]:
         assert self._process.stdout is not None
         line = self._process.stdout.readline()
         if not line:
-            raise RuntimeError(f"the measuring process {self._name} ended with {self._process.wait()}")
+            raise Lost(f"the measuring process {self._name} ended with {self._process.wait()}")
         answer: dict[str, Any] = json.loads(line)
         return answer
 
@@ -57,7 +63,8 @@ class Turns:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         assert self._process.stdin is not None
-        self._process.stdin.close()
+        with suppress(BrokenPipeError):
+            self._process.stdin.close()
         try:
             self._process.wait(10)
         except subprocess.TimeoutExpired:
