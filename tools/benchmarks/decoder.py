@@ -29,16 +29,19 @@ class Decoder:
     medians: dict[int, list[float]]  # a round
     peer_medians: dict[int, list[float]]
     weight_mb: float
-    bandwidth: float  # GB/s, the best of all rounds
-    rates: list[float] = field(repr=False, default_factory=list)
-
-    @property
-    def step_ms(self) -> float:
-        return statistics.median(self.ms[1])
+    rates: list[float] = field(repr=False, default_factory=list)  # GB/s, the best of each round
 
     @property
     def floor_ms(self) -> float:
-        return self.weight_mb / self.bandwidth
+        return self.weight_mb / statistics.median(self.rates)
+
+    @property
+    def over_floor(self) -> dict[str, float]:
+        """Spread of a round's step over the floor of the same round: the memory of a shared machine is now
+        fast, now slow."""
+        return spread(
+            [ms * rate / self.weight_mb for ms, rate in zip(self.medians[1], self.rates, strict=True)], 3
+        )
 
     def over_peer(self, rows: int) -> dict[str, float] | None:
         """Spread of the ratio over the rounds; None without a peer."""
@@ -87,7 +90,6 @@ def measure(
             dict(mine[name]),
             dict(theirs[name]),
             weight_bytes(Bundle.load(path, verify=False).engine_path("gpt")) / 1e6,
-            bandwidth.best,
             rates,
         )
         for name, path in bundles.items()

@@ -2,8 +2,8 @@
 
 Counted: every matrix that a code step multiplies by, with scales and zero points, as it lies in the bundle.
 Not counted: embedding tables (a few rows are read), the text head (only the refine stage runs it), keys and
-values, activations. Bandwidth: the best of several reads of a buffer far larger than any cache, by as many
-threads as the engine has. The best, not the median: a floor must be one.
+values, activations. Bandwidth: reads of a buffer far larger than any cache, by as many threads as the engine
+has; the best of those made in the same round as the steps.
 """
 
 from __future__ import annotations
@@ -43,20 +43,17 @@ def _multiplied(graph: Any, outer: dict[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 class Bandwidth:
-    """Reads a buffer again and again. megabytes: of the buffer."""
+    """Reads a buffer of so many megabytes."""
 
     def __init__(self, megabytes: int) -> None:
         self.parts = np.array_split(np.ones(megabytes * 125_000, np.int64), THREADS)
-        self.best = 0.0
 
     def read(self) -> float:
-        """GB/s of one pass; `best` keeps the highest."""
+        """GB/s of one pass."""
         threads = [threading.Thread(target=part.max) for part in self.parts]
         begin = time.perf_counter()
         for thread in threads:
             thread.start()
         for thread in threads:
             thread.join()
-        rate = sum(part.nbytes for part in self.parts) / (time.perf_counter() - begin) / 1e9
-        self.best = max(self.best, rate)
-        return rate
+        return sum(part.nbytes for part in self.parts) / (time.perf_counter() - begin) / 1e9

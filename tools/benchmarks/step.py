@@ -17,6 +17,7 @@ from benchmarks.common import THREADS
 from benchmarks.turns import answer
 from edged import settings
 from edged.bundle import Bundle
+from edged.engine import pages
 from edged.engine.buffers import Arena
 from edged.voices.chattts.data import Sampling
 from edged.voices.chattts.generator import Generator
@@ -31,6 +32,7 @@ class Steps:
         self.network = engine(bundle, "gpt", settings.Engine(threads=THREADS), Arena())
         self.generator = Generator(self.network, bundle.limit("prompt_piece"))
         self.generator.warm_up()
+        pages.collapse()  # as the daemon does
         self.noise = np.random.default_rng(1)
         self.count = 0
 
