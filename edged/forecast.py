@@ -6,6 +6,11 @@ about a voice: until a job of its pool ended well, there is no forecast.
 The unit is engine seconds, a job's share of the calls it took part in. With S slots the S jobs in them
 advance at once, each by 1/S of an engine second a second; so the work before a job is dealt out to the slots
 in order of service, and the job begins when the first of them is free.
+
+What is before a job follows the scheduler: slots are given for a sentence at a time, and who is ahead of his
+listener lets one who just came go first. So where the engine keeps up with all listeners, a job waits for
+one sentence of each that is before it, however long they are; where it does not, for all of their text. A
+sentence that was begun is spoken to its end, whatever its priority.
 """
 
 from __future__ import annotations
@@ -23,11 +28,11 @@ class _Pace:
     """What the last jobs cost."""
 
     def __init__(self) -> None:
-        self._jobs: deque[tuple[float, int, float]] = deque(maxlen=WINDOW)
+        self._jobs: deque[tuple[float, int, float, int]] = deque(maxlen=WINDOW)
 
     def add(self, job: Job) -> None:
         line = job.timeline
-        self._jobs.append((line.synthesis_s, len(job.text), line.audio_s))
+        self._jobs.append((line.synthesis_s, len(job.text), line.audio_s, max(1, len(job.utterances))))
 
     @property
     def known(self) -> bool:
@@ -35,15 +40,20 @@ class _Pace:
 
     def of_characters(self, count: int) -> float:
         """Engine seconds of a text."""
-        return count * self._seconds / sum(characters for _, characters, _ in self._jobs)
+        return count * self._seconds / sum(job[1] for job in self._jobs)
 
     def of_audio(self, seconds: float) -> float:
         """Engine seconds of that much audio."""
-        return seconds * self._seconds / sum(audio_s for _, _, audio_s in self._jobs)
+        return seconds * self._seconds / sum(job[2] for job in self._jobs)
+
+    @property
+    def of_sentence(self) -> float:
+        """Engine seconds of a sentence."""
+        return self._seconds / sum(job[3] for job in self._jobs)
 
     @property
     def _seconds(self) -> float:
-        return sum(seconds for seconds, _, _ in self._jobs)
+        return sum(job[0] for job in self._jobs)
 
 
 class Forecast:
@@ -68,34 +78,51 @@ class Forecast:
             self._paces[job.voice].add(job)
             self._shared[self._pools[job.voice]].add(job)
 
-    def left_s(self, job: Job) -> float | None:
-        """Engine seconds that a live job will take before others get their turn; None when not measured."""
-        pace = self._paces[job.voice]
-        pace = pace if pace.known else self._shared[self._pools[job.voice]]
-        if not pace.known:
-            return None
-        left = max(0.0, pace.of_characters(len(job.text)) - job.timeline.synthesis_s)
-        return min(left, pace.of_audio(self._loudspeaker_s)) if job.kind == "speak" else left
-
     def wait_s(self, voice: str, priority: int, live: Iterable[Job]) -> float | None:
         """Seconds until a new job of this voice and priority gets a slot; None when nobody can tell."""
         pool, slots = self._pools[voice], self._slots[voice]
-        before = [job for job in live if job.priority <= priority and not job.ended]
-        mine, others = [0.0] * slots, 0.0
-        known = spoken = False
-        before.sort(key=lambda j: (j.state is JobState.QUEUED, j.priority, j.timeline.received))
-        for job in before:
-            if job.kind == "speak":
-                if spoken:
-                    continue
-                spoken = True
-            left = self.left_s(job)
-            known |= left is not None
-            if self._pools[job.voice] == pool:
-                heapq.heapreplace(mine, mine[0] + (left or 0.0))
-            else:
-                others += left or 0.0
-        if before and not known:
+        before, running = self._before(priority, live)
+        known = [job for job in before if self._pace(job).known]
+        if (before or running) and not known and not any(self._pace(job).known for job in running):
             return None
+        keeps_up = sum(self._pace(job).of_audio(1.0) for job in known) <= 1.0
+        mine, others = [0.0] * slots, 0.0
+        for job in running:  # of a lower priority
+            if self._pools[job.voice] == pool:
+                heapq.heapreplace(mine, mine[0] + self._left_s(job, keeps_up=True))
+        for job in before:
+            left = self._left_s(job, keeps_up)
+            if self._pools[job.voice] == pool:
+                heapq.heapreplace(mine, mine[0] + left)
+            else:
+                others += left
         wait = slots * mine[0]
         return wait + min(wait, others)  # pools take turns at the engine
+
+    def _before(self, priority: int, live: Iterable[Job]) -> tuple[list[Job], list[Job]]:
+        """Jobs that are served before a new one, in order, and those of lower priority that were begun."""
+        before, running, spoken = [], [], False
+        ordered = sorted(live, key=lambda j: (j.state is JobState.QUEUED, j.priority, j.timeline.received))
+        for job in ordered:
+            if job.ended:
+                continue
+            if job.priority > priority:
+                running += [job] if job.state is JobState.RUNNING else []
+            elif job.kind != "speak" or not spoken:  # those after the first wait for the loudspeaker
+                spoken |= job.kind == "speak"
+                before.append(job)
+        return before, running
+
+    def _left_s(self, job: Job, keeps_up: bool) -> float:
+        """Engine seconds that a live job will take before others get their turn; 0 when not measured."""
+        pace = self._pace(job)
+        if not pace.known:
+            return 0.0
+        left = max(0.0, pace.of_characters(len(job.text)) - job.timeline.synthesis_s)
+        if keeps_up:
+            left = min(left, pace.of_sentence)
+        return min(left, pace.of_audio(self._loudspeaker_s)) if job.kind == "speak" else left
+
+    def _pace(self, job: Job) -> _Pace:
+        pace = self._paces[job.voice]
+        return pace if pace.known else self._shared[self._pools[job.voice]]

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edged.forecast import WINDOW, Forecast
-from edged.job import Job, Priority
+from edged.job import Job, Priority, Utterance
 from tests.test_job import make_job
 
 
@@ -17,13 +17,17 @@ def job(characters: int = 100, **fields: Any) -> Job:
     return make_job(**{"text": "x" * characters, "kind": "synthesize", **fields})
 
 
-def measured(slots: int = 1, seconds_a_character: float = 0.01, **more: int) -> Forecast:
-    """Voices v (and others by keyword, each of a pool of its own), all measured with the same pace."""
+def measured(
+    slots: int = 1, seconds_a_character: float = 0.01, audio_s: float = 0.5, sentences: int = 1, **more: int
+) -> Forecast:
+    """Voices v (and others by keyword, each of a pool of its own), all measured with the same pace: a job of
+    100 characters and so many sentences. By default the engine does not keep up with even one listener."""
     voices = {"v": slots, **more}
     forecast = Forecast(voices, {name: name for name in voices}, loudspeaker_s=4.0)
     for name in voices:
         ended = job(voice=name)
-        ended.timeline.synthesis_s, ended.timeline.audio_s = 100 * seconds_a_character, 10.0
+        ended.utterances = [Utterance(n, (1,)) for n in range(sentences)]
+        ended.timeline.synthesis_s, ended.timeline.audio_s = 100 * seconds_a_character, audio_s
         ended.done()
         forecast.record(ended)
     return forecast
@@ -91,7 +95,9 @@ def test_what_is_behind_or_ended_or_spoken_already_does_not_count() -> None:
 
 
 def test_jobs_that_wait_for_the_loudspeaker_are_no_wait_for_synthesis() -> None:
-    forecast = measured()  # a real-time factor of 0.1: 4 s ahead of the loudspeaker are 0.4 s of the engine
+    forecast = measured(
+        audio_s=10.0
+    )  # a real-time factor of 0.1: 4 s ahead of the loudspeaker are 0.4 s of the engine
     speaking = [job(10_000, kind="speak") for _ in range(10)]
     assert wait(forecast, *speaking) == pytest.approx(0.4)
 
@@ -102,3 +108,26 @@ def test_pools_take_turns_at_the_engine() -> None:
     assert wait(forecast, other) == 0.0
     assert wait(forecast, mine, other) == pytest.approx(2.0)
     assert wait(forecast, mine, job(50, voice="w")) == pytest.approx(1.5)
+
+
+def test_an_engine_that_keeps_up_gives_a_newcomer_its_turn_after_one_sentence() -> None:
+    """Four texts of an hour hold all slots; each lets a short job in when its sentence is over."""
+    forecast = measured(slots=4, audio_s=10.0, sentences=10)  # a real-time factor of 0.1, 0.1 s a sentence
+    texts = [job(100_000) for _ in range(4)]
+    for text in texts:
+        text.start()
+    found = wait(forecast, *texts)
+    assert found == pytest.approx(4 * 0.1), "four sentences advance at once"
+    many = [job(100_000) for _ in range(11)]  # more listeners than it keeps up with
+    behind = wait(forecast, *many)
+    assert behind is not None
+    assert behind > 1_000
+
+
+def test_what_was_begun_with_a_lower_priority_is_waited_for() -> None:
+    forecast = measured(slots=2, audio_s=10.0, sentences=10)
+    low = [job(1_000, priority=Priority.PROGRESS) for _ in range(3)]
+    assert wait(forecast, *low, priority=Priority.IMPORTANT) == 0.0, "none has begun"
+    for begun in low[:2]:
+        begun.start()
+    assert wait(forecast, *low, priority=Priority.IMPORTANT) == pytest.approx(2 * 0.1)
