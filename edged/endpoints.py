@@ -114,8 +114,6 @@ class Endpoints:
         router = self.router
         router.router_mandatory = 1  # a reply to a vanished peer is an error instead of a silent loss
         router.sndhwm = SEND_HIGH_WATER
-        router.heartbeat_ivl = listen.heartbeat_ms
-        router.heartbeat_timeout = listen.heartbeat_ms * 2
         # Beyond this libzmq drops the connection; up to this the client gets a typed error.
         router.maxmsgsize = max(LARGEST_FRAME, limits.frame_kb * 4096)
         self.pub.maxmsgsize = LARGEST_SUBSCRIPTION
@@ -153,6 +151,10 @@ class Endpoints:
         authenticator.start()
         self._stop_authenticator = authenticator.stop
         authenticator.configure_curve(domain=ZAP_DOMAIN, location=listen.curve_clients)
+        # For tcp only. A local socket that was closed says so at once; and a client whose queue is full does
+        # not answer, in libzmq, so one that plays a stream as it comes would be taken for dead.
+        self.router.heartbeat_ivl = listen.heartbeat_ms
+        self.router.heartbeat_timeout = listen.heartbeat_ms * 2
         for socket, address in ((self.router, listen.tcp), (self.pub, listen.tcp_events)):
             if not address:
                 continue

@@ -11,6 +11,7 @@ import logging
 import os
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -81,21 +82,25 @@ class Exporter:
                 break
         try:
             path.unlink(missing_ok=True)
-        except OSError as exc:
-            log.info("%s stays behind: %s", path, exc.strerror)
+        except (OSError, ValueError) as exc:
+            if not self._troubled:
+                log.info("%s stays behind: %s", path, exc)
 
     def _write(self, path: Path) -> None:
-        """Whole or not at all: a reader never meets half a file. Trouble is logged once, until it is over."""
-        beside = path.with_name(f".{path.name}.{os.getpid()}")
+        """Whole or not at all: a reader never meets half a file. Trouble is logged once, and its end."""
+        beside = path.parent / f".{path.name}.{os.getpid()}"
         try:
             beside.write_text(self.text(), encoding="utf-8")
             beside.replace(path)
-        except (OSError, EdgedError) as exc:
+        except (OSError, ValueError, EdgedError) as exc:  # ValueError: what can be no path at all
             if not self._troubled and not self._stopping.is_set():
                 log.warning("statistics cannot be written to %s: %s", path, exc)
             self._troubled = True
-            beside.unlink(missing_ok=True)
+            with suppress(OSError, ValueError):  # what kept it from being written may keep it from going
+                beside.unlink(missing_ok=True)
         else:
+            if self._troubled:
+                log.info("statistics are written to %s again", path)
             self._troubled = False
 
     # -- the address ----------------------------------------------------------------------------

@@ -260,6 +260,7 @@ class Server:
             event,
             payload,
             taken=None if sent is None else lambda: sent(event.samples),
+            job=ticket.job.id,
         )
 
     def _end(self, ticket: Ticket) -> None:
@@ -268,6 +269,8 @@ class Server:
             job.timeline.first_audio = monotonic()
         event = self._admission.ended(job)
         self._publish(event)
+        if not isinstance(event, protocol.Done):
+            self._outgoing.discard(ticket.peer.identity, job.id)
         level = logging.WARNING if job.error is not None else logging.INFO
         log_event(
             log,
@@ -285,7 +288,13 @@ class Server:
         elif ticket.reply == "final":
             audio = ticket.audio if isinstance(event, protocol.Done) else None
             sent = getattr(job.sink, "sent", None)
-            self._send(ticket.peer, event, audio, taken=None if sent is None else lambda: sent(0))
+            self._send(
+                ticket.peer,
+                event,
+                audio,
+                taken=None if sent is None else lambda: sent(0),
+                job="" if audio is None else job.id,
+            )
 
     def _publish(self, event: protocol.Event) -> None:
         """Lifecycle events go to every subscriber; one that reads too slowly misses some, as PUB does.
@@ -305,22 +314,21 @@ class Server:
         event: protocol.Event,
         payload: bytes | None = None,
         taken: Callable[[], None] | None = None,
+        job: str = "",
     ) -> None:
-        """taken: called when the socket has taken the message, or it is dropped."""
+        """taken: called when the socket has taken the message, or it is dropped. job: whose audio it is."""
         frames = [peer.identity, protocol.encode(event)]
         if peer.delimited:
             frames.insert(1, b"")
         if payload is not None:
             frames.append(payload)
-        self._outgoing.send(frames, taken)
+        self._outgoing.send(frames, taken, job)
 
-    def _stalled(self, identity: bytes) -> None:
-        """A client took nothing for too long: its jobs fail, which frees what they hold."""
+    def _stalled(self, identity: bytes, why: str) -> None:
+        """A client does not read: its jobs fail, which frees what they hold."""
         for ticket in list(self._admission.tickets.values()):
             if ticket.peer.identity == identity and ticket.reply != "ack":
-                ticket.job.fail(
-                    ClientTooSlow(f"the client took no audio for {self._limits.client_stall_s:g} s")
-                )
+                ticket.job.fail(ClientTooSlow(why))
 
     def _forget(self, identity: bytes) -> None:
         """A connection is gone: applies its jobs' policy and drops what waits for it."""

@@ -117,6 +117,14 @@ def test_a_bad_speaker_code_is_a_typed_error(code: str) -> None:
         speakers.decode_speaker(code, HIDDEN)
 
 
+@pytest.mark.parametrize("around", ["\ufeff", "\ufeff \n", " \ufeff", "\r\n\ufeff\ufeff\t", "\u3000"])
+def test_blanks_and_marks_around_a_code_do_not_count(around: str) -> None:
+    for text in (around + GOOD, GOOD + around, around + GOOD + around):
+        assert speakers.unpack_text(text) == speakers.unpack_text(GOOD)
+    with pytest.raises(BadSpeaker):
+        speakers.unpack_text(GOOD[:4] + around + GOOD[4:])
+
+
 def test_a_speaker_of_another_model_is_refused_by_its_length() -> None:
     with pytest.raises(BadSpeaker, match="768 numbers; this model needs 64"):
         speakers.decode_speaker(GOOD, 64)

@@ -8,6 +8,7 @@ import threading
 import time
 import urllib.request
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ import msgspec
 import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
+from edged import exporter_http
 from edged.errors import ConfigError, ShuttingDown
 from edged.exporter import Exporter
 from edged.metrics import CONTENT_TYPE, text
@@ -105,6 +107,7 @@ def test_the_file_is_always_whole_and_goes_with_the_daemon(tmp_path: Path) -> No
 def test_a_file_that_cannot_be_written_is_told_once_and_tried_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
+    caplog.set_level("INFO")
     file = tmp_path / "later" / "edged.prom"
     tries: list[int] = []
 
@@ -116,10 +119,88 @@ def test_a_file_that_cannot_be_written_is_told_once_and_tried_again(
         wait_until(lambda: len(tries) > 3)
         file.parent.mkdir()
         wait_until(file.exists)
-    assert len([r for r in caplog.records if str(file) in r.getMessage()]) == 1
+    told = [r.getMessage() for r in caplog.records if str(file) in r.getMessage()]
+    assert len(told) == 2
+    assert told[1] == f"statistics are written to {file} again"
 
 
-def test_the_address_answers_and_a_silent_reader_does_not_block_for_long() -> None:
+@pytest.mark.parametrize("odd", ["file/edged.prom", ".", "long" * 100, "zero\0"])
+def test_a_path_that_can_be_no_file_is_told_once_and_tried_on(
+    odd: str, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "file").write_text("in the way")
+    tries: list[int] = []
+
+    def figures() -> StatsReply:
+        tries.append(1)
+        return reply()
+
+    with exporter(figures, prometheus_file=str(tmp_path / odd), prometheus_file_s=0.01):
+        wait_until(lambda: len(tries) > 3)
+    told = [r for r in caplog.records if r.name == "edged.metrics"]
+    assert len(told) == 1
+    assert [path.name for path in tmp_path.iterdir()] == ["file"]
+
+
+def test_a_file_is_written_as_soon_as_nothing_is_in_the_way(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    obstacle = tmp_path / "later"
+    obstacle.write_text("in the way")
+    file = obstacle / "edged.prom"
+    with exporter(prometheus_file=str(file), prometheus_file_s=0.01):
+        wait_until(lambda: "cannot be written" in caplog.text)
+        obstacle.unlink()
+        obstacle.mkdir()
+        wait_until(lambda: "again" in caplog.text)
+        assert file.read_text().endswith("\n")
+
+
+def drip(port: int, stop: threading.Event) -> float:
+    """Sends a request that never ends, a byte at a time; how long the other side put up with it."""
+    begin = time.monotonic()
+    with socket.create_connection(("127.0.0.1", port)) as slow:
+        slow.sendall(b"GET /metrics HTTP/1.1\r\n")
+        while not stop.wait(0.02):
+            try:
+                slow.sendall(b"X")
+            except OSError:
+                break
+    return time.monotonic() - begin
+
+
+def scrape(port: int) -> str:
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}/metrics", timeout=20) as answer:
+        return str(answer.read().decode())
+
+
+def test_a_slow_client_keeps_neither_the_others_nor_the_stop_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporter_http, "REQUEST_S", 3600.0)
+    made = Exporter(Stats(prometheus="127.0.0.1:0"), reply)
+    made.start()
+    stop = threading.Event()
+    with ThreadPoolExecutor(20) as pool:
+        slow = [pool.submit(drip, made.port, stop) for _ in range(exporter_http.MOST - 1)]
+        time.sleep(0.3)
+        assert "edged_info" in scrape(made.port)
+        assert not any(client.done() for client in slow)
+        slow += [pool.submit(drip, made.port, stop) for _ in range(3)]  # now the oldest ones have to go
+        wait_until(lambda: any(client.done() for client in slow))
+        assert "edged_info" in scrape(made.port)
+        assert not all(client.done() for client in slow)
+        made.stop(60.0)
+        wait_until(lambda: all(client.done() for client in slow))
+        stop.set()
+
+
+def test_a_request_has_one_deadline_however_it_comes_in(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(exporter_http, "REQUEST_S", 0.3)
+    with exporter(prometheus="127.0.0.1:0") as made:
+        assert 0.3 <= drip(made.port, threading.Event()) < 20.0  # without one it would not end at all
+
+
+def test_the_address_answers_also_beside_a_silent_reader() -> None:
     with exporter(prometheus="127.0.0.1:0") as made, socket.create_connection(("127.0.0.1", made.port)):
         with urllib.request.urlopen(f"http://127.0.0.1:{made.port}/metrics", timeout=10) as answer:
             assert answer.headers["Content-Type"] == CONTENT_TYPE

@@ -9,6 +9,7 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -433,6 +434,47 @@ def test_a_client_that_stops_reading_fails_without_holding_up_others(tone_bundle
             time.sleep(0.05)
         assert failed == {"client_too_slow": 1}
         slow.close()
+
+
+@contextmanager
+def reluctant(daemon: Daemon) -> Iterator[zmq.Socket[bytes]]:
+    """A connection that takes next to nothing before it is read from."""
+    with daemon.context.socket(zmq.DEALER) as slow:
+        slow.linger = 0
+        slow.rcvhwm = 1
+        slow.setsockopt(zmq.RCVBUF, 4096)
+        slow.connect(daemon.endpoint)
+        yield slow
+
+
+def test_a_stream_of_small_chunks_waits_for_who_plays_it_as_it_comes(tone_bundle: Path) -> None:
+    """It is held back at `reply_buffer_s`: some two thousand messages of 20 ms, read two seconds late."""
+    text = ("The pump on line four has stopped, please check it. " * 97)[:5000]
+    with (
+        running(tone_bundle, stream={"chunk_ms": 20}, listen={"heartbeat_ms": 50}) as daemon,
+        reluctant(daemon) as slow,
+    ):
+        send(slow, op="synthesize", text=text, reply="events", stream=True)
+        time.sleep(2.0)
+        events = receive_until(slow, *ENDINGS)
+        pieces = [event for event in events if event["event"] == "audio"]
+        assert events[-1]["event"] == "done", events[-1]
+        assert [piece["seq"] for piece in pieces] == list(range(len(pieces)))
+        assert sum(piece["samples"] for piece in pieces) == round(events[-1]["audio_s"] * 24_000)
+        assert len(pieces) > 2_000
+
+
+def test_what_waits_of_a_cancelled_stream_is_not_sent_any_more(tone_bundle: Path) -> None:
+    text = ("The pump on line four has stopped, please check it. " * 97)[:5000]
+    with running(tone_bundle, stream={"chunk_ms": 20}) as daemon, reluctant(daemon) as slow:
+        send(slow, op="synthesize", text=text, reply="events", stream=True, client="one")
+        time.sleep(1.0)
+        assert len(daemon.request({"op": "cancel", "scope": "all"})["jobs"]) == 1
+        events = receive_until(slow, *ENDINGS)
+        assert events[-1]["event"] == "cancelled"
+        pieces = [event for event in events if event["event"] == "audio"]
+        assert [piece["seq"] for piece in pieces] == list(range(len(pieces)))
+        assert len(pieces) < 1_000  # of two thousand: what the sockets on the way had taken
 
 
 def test_a_stream_nobody_reads_any_more_is_finished_when_its_client_wanted_that(tone_bundle: Path) -> None:

@@ -19,7 +19,7 @@ LONG = " ".join(f"Line number {n} is running again." for n in range(40))
 SENTENCE = "Pump four has stopped."
 
 
-def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
+def serve(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
     """Another `edged serve`, for as long as it lives by itself."""
     return subprocess.run(
         [sys.executable, "-m", "edged", "serve", *arguments],
@@ -27,6 +27,7 @@ def serve(*arguments: str) -> subprocess.CompletedProcess[str]:
         text=True,
         timeout=30,
         check=False,
+        cwd=cwd,
     )
 
 
@@ -134,6 +135,16 @@ def test_a_damaged_bundle_is_refused_before_anything_is_served(tone_bundle: Path
     assert result.returncode == 1
     assert "bundle_hash_mismatch" in result.stderr
     assert not (tmp_path / "s").exists()
+
+
+def test_a_bundle_in_the_working_directory_is_found_by_its_bare_name(tmp_path: Path) -> None:
+    (tmp_path / "b4").mkdir()
+    (tmp_path / "b4" / "manifest.json").write_text("{}")
+    result = serve("--endpoint", f"ipc://{tmp_path}/s", "--bundle", "b4", cwd=tmp_path)
+    assert "[bundle_manifest_invalid]: b4/manifest.json" in result.stderr
+    (tmp_path / "b4" / "manifest.json").unlink()  # any other folder does not hide a bundle that is installed
+    result = serve("--endpoint", f"ipc://{tmp_path}/s", "--bundle", "b4", cwd=tmp_path)
+    assert "[bundle_missing]: voice bundle 'b4' is not installed" in result.stderr
 
 
 def test_two_bundles_serve_side_by_side_and_the_first_is_the_default(

@@ -32,6 +32,9 @@ log = logging.getLogger("edged.audio")
 MERGED = 4  # chunks of a whole reply that are encoded at once
 AHEAD_S = 2.0  # audio of a job that waits to be encoded; more would only be memory
 _FLOAT = 4  # bytes of a sample as the voice makes it
+# Bytes of a piece besides its audio, from here until the socket took it: the event, its frames and objects.
+# With chunks of 20 ms they are most of what a compressed stream holds.
+ENVELOPE = 768
 
 Emit = Callable[[Job, Event, "bytes | None"], None]
 
@@ -201,12 +204,14 @@ class Replies:
         with self._lock:
             if sink.aborted:
                 return
+            if not encoder.whole:
+                size += ENVELOPE if emits else 0
             self._account.add(sink.holding, size - sink.holding.nbytes if encoder.whole else size)
             # From here the client is what a stream waits for: the samples of this piece are pending until
             # `sent`. What the encoder holds back is not, or a small buffer would wait for itself.
             sink.raw -= len(chunk.samples)
             if emits:
-                sink.emitted.append(len(data))
+                sink.emitted.append(len(data) if encoder.whole else len(data) + ENVELOPE)
                 sink.unsent += 0 if encoder.whole else encoder.samples - sink.announced
             wake = self._refused and self._may_write(sink)
             if wake:

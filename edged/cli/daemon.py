@@ -35,7 +35,15 @@ def serve(
     """Run the daemon in the foreground until SIGTERM or Ctrl-C."""
     from edged import service
 
-    return service.run(config_path, endpoint or state.endpoint or None, bundles, log_level)
+    named = tuple(_folder_or_name(bundle) for bundle in bundles)
+    return service.run(config_path, endpoint or state.endpoint or None, named, log_level)
+
+
+def _folder_or_name(bundle: str) -> str:
+    """A bundle in the working directory is named as a path, so that its bare name finds it too, as with the
+    other commands; any other name is looked for among the installed ones."""
+    there = "/" not in bundle and Path(bundle, "manifest.json").is_file()
+    return f"./{bundle}" if there else bundle
 
 
 @click.command("check-config")

@@ -72,6 +72,8 @@ class Connection:
         if endpoint.startswith("tcp:"):
             self.socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
             self.socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_LOST_MS)
+            # With a full queue libzmq would not read the daemon's heartbeats either, and seem dead to it.
+            self.socket.setsockopt(zmq.RCVHWM, 0)
         self.monitor: zmq.Socket[bytes] = self.socket.get_monitor_socket(_MONITORED)
         try:
             if curve is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import subprocess
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
@@ -22,7 +22,7 @@ from edged.settings import Settings, VoiceDefaults
 from edged.voices import budget
 from edged.voices.api import Voice, VoiceCard
 from edged.voices.demand import demand
-from edged.voices.load import open_bundle
+from edged.voices.load import cards, open_bundle
 
 log = logging.getLogger("edged.voices")
 BUILT_IN = "hibari"
@@ -36,14 +36,11 @@ def load_voices(settings: Settings, arena: Arena, status: Callable[[str], object
     for name in settings.voices.bundles:
         status(f"loading {name}")
         bundles.append(Bundle.load(_locate(name, settings)))
+    _check_names(bundles)
     expected = [row for bundle in bundles for row in demand(bundle, settings.engine)]
     budget.check([*noted, *expected], most_mb, bundles, settings.engine)  # before anything large is loaded
     for bundle in bundles:
         for voice in open_bundle(bundle, settings.engine, arena):
-            if voice.card.name in voices:
-                raise ConfigError(
-                    f"two bundles have a voice named {voice.card.name!r}", "load one of them: voices.bundles"
-                )
             voices[voice.card.name] = voice
     budget.check(arena.plan(), most_mb, bundles, settings.engine)  # with work arrays, before it is resident
     default = settings.voices.default
@@ -58,6 +55,27 @@ def load_voices(settings: Settings, arena: Arena, status: Callable[[str], object
         if settings.service.warmup:
             voice.warm_up()
     return voices
+
+
+def _check_names(bundles: Sequence[Bundle]) -> None:
+    """Names are told apart before anything is loaded: clients know voices, buffers their bundle's name."""
+    owners: dict[str, Bundle] = {}
+    speakers: dict[str, Bundle] = {}
+    for bundle in bundles:
+        name = bundle.manifest.name
+        first = owners.setdefault(name, bundle)
+        if first is not bundle:
+            raise ConfigError(
+                f"two bundles have the name {name!r}: {first.path} and {bundle.path}",
+                "load one of them (voices.bundles), or build one anew with --set name=OTHER",
+            )
+        for card in cards(bundle):
+            first = speakers.setdefault(card.name, bundle)
+            if first is not bundle:
+                raise ConfigError(
+                    f"two bundles have a voice named {card.name!r}: {first.path} and {bundle.path}",
+                    "load one of them: voices.bundles",
+                )
 
 
 def _check_defaults(defaults: Mapping[str, VoiceDefaults], cards: Mapping[str, VoiceCard]) -> None:

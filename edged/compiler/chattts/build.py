@@ -25,9 +25,9 @@ from edged.compiler.parts import Progress, engine_entry, file_entry, finish, nee
 from edged.engine.api import TensorSpec
 from edged.engine.select import require
 from edged.voices.chattts import data
+from edged.voices.chattts.limits import CONTROLS
 from edged.voices.chattts.prompts import PLAIN_SPEED, code_prompt
 from edged.voices.chattts.tokens import Tokens
-from edged.voices.chattts.voice import CONTROLS
 from edged.voices.chattts.windows import LONGEST
 
 RATE = 24_000

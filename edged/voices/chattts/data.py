@@ -17,6 +17,8 @@ from edged.errors import BundleManifestInvalid
 from edged.job import Params
 from edged.manifest import Name
 
+MOST_TOP_K = 1_000_000  # beyond every vocabulary: all tokens may be drawn
+
 T = TypeVar("T", bound=msgspec.Struct)
 
 
@@ -43,9 +45,9 @@ class Sampling(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=
 
     temperature: Annotated[float, Meta(gt=0, le=10)] = 0.3
     top_p: Annotated[float, Meta(gt=0, le=1)] = 0.7
-    top_k: Annotated[int, Meta(ge=1)] = 20
+    top_k: Annotated[int, Meta(ge=1, le=MOST_TOP_K)] = 20
     penalty: Annotated[float, Meta(gt=0, le=10)] = 1.05
-    min_steps: Annotated[int, Meta(ge=0)] = 0
+    min_steps: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
     speed: Annotated[int, Meta(ge=0, le=9)] = 5
     attempts: Annotated[int, Meta(ge=1, le=100)] = 8
 

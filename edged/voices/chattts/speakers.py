@@ -18,6 +18,8 @@ from numpy.typing import NDArray
 from edged.errors import BadSpeaker
 
 MAX_CODE_CHARS = 100_000  # a minute of speech as a prompt takes some 15,000
+# What may stand around a code, in any order: blanks, and the mark that editors put before a text.
+_AROUND = "\ufeff" + "".join(filter(str.isspace, map(chr, range(0x3001))))
 _FIRST = 0x4E00  # the first of the 2**14 characters
 _TAIL = 0x3D00  # plus n: the last group holds n bytes instead of 7
 _MASK = (1 << 14) - 1
@@ -46,7 +48,7 @@ def pack_text(data: bytes) -> str:
 
 def unpack_text(text: str) -> bytes:
     """The bytes of a base16384 string. Raises `BadSpeaker`."""
-    text = text.strip().removeprefix("\ufeff")
+    text = text.strip(_AROUND)
     if not text or len(text) > MAX_CODE_CHARS:
         raise BadSpeaker(f"a speaker code of {len(text)} characters")
     tail = ord(text[-1]) - _TAIL

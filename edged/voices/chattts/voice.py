@@ -14,11 +14,11 @@ from edged.bundle import Bundle
 from edged.engine import select
 from edged.engine.api import Engine
 from edged.engine.buffers import Arena
-from edged.errors import BadSpeaker
+from edged.errors import BadSpeaker, BundleManifestInvalid
 from edged.job import Params
 from edged.voices import load
 from edged.voices.api import Frontend, Synthesizer, Voice, VoiceCard
-from edged.voices.chattts import data, speakers
+from edged.voices.chattts import data, limits, speakers
 from edged.voices.chattts.frontend import ChatFrontend
 from edged.voices.chattts.generator import Generator
 from edged.voices.chattts.refine import Vocabulary
@@ -27,7 +27,6 @@ from edged.voices.chattts.synth import ChatSynthesizer, SpeakerData
 from edged.voices.chattts.tokens import Tokens
 from edged.voices.demand import interface
 
-CONTROLS = 4  # tokens of a code prompt besides the texts: [Stts] [spk_emb] [speed_N] [Ptts]
 _WARM_UP = "The quick brown fox, 3 times. 四是四。"
 
 
@@ -58,8 +57,15 @@ class ChatVoice:
 
 def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[Voice]:
     name = bundle.manifest.name
+    limits.check(bundle)
     tokens = Tokens(bundle.data_path("tokenizer"))
     people = data.read(bundle.data_path("speakers"), data.Speakers).voices
+    by_name = {card.name: card for card in load.cards(bundle)}
+    if sorted(by_name) != sorted(person.name for person in people):
+        raise BundleManifestInvalid(
+            f"{bundle.path}: the manifest has the voices {', '.join(by_name)}, the data file speakers has "
+            f"{', '.join(person.name for person in people)}"
+        )
     sampling = data.read(bundle.data_path("sampling"), data.Sampling)
     generator = Generator(engine(bundle, "gpt", config, arena), bundle.limit("prompt_piece"))
     vocoder = engine(bundle, "vocoder", config, arena)
@@ -72,7 +78,6 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
     # Bundles of before have no such limit: their vocoder took an utterance as a whole.
     most = bundle.manifest.limits.get("max_steps", sound.longest)
     synthesizer = ChatSynthesizer(generator, sound, rows, sampling, vocabulary, most)
-    by_name = {card.name: card for card in load.cards(bundle)}
     voices: list[Voice] = []
     for index, (person, sample) in enumerate(zip(people, samples, strict=True)):
         frontend = ChatFrontend(
@@ -116,7 +121,7 @@ def speaker_data(bundle: Bundle, person: data.Speaker) -> SpeakerData:
 
 def sample_limit(bundle: Bundle) -> int:
     """Most tokens of a recording, its text and its codes, beside the longest text of an utterance."""
-    return bundle.limit("max_prompt") - bundle.limit("max_text") - CONTROLS
+    return bundle.limit("max_prompt") - bundle.limit("max_text") - limits.CONTROLS
 
 
 def check_prompt(bundle: Bundle, name: str, sample: int) -> None:
