@@ -61,6 +61,7 @@ class Ticket:
     on_disconnect: str
     format: str = ""
     sample_rate: int = 0
+    stream: bool = False
     audio: bytes | None = None  # the whole result, kept for reply=final
 
 
@@ -149,6 +150,7 @@ class Admission:
             reply=request.reply,
             on_disconnect=request.on_disconnect or fallback,
             format=getattr(request, "format", ""),
+            stream=getattr(request, "stream", False),
             sample_rate=rate,
         )
         self.stats.accepted += 1
@@ -256,7 +258,7 @@ class Admission:
     def ended(self, job: Job) -> protocol.Done | protocol.Cancelled | protocol.Failed:
         """Takes an ended job off the table and gives the event that tells its client."""
         ticket = self.tickets.pop(job.id)
-        self.stats.record(job)
+        self.stats.record(job, heard_at_once=job.kind == "speak" or ticket.stream)
         self._forecast.record(job)
         if job.error is not None:
             return protocol.failed(job.error, id=job.client_id, job=job.id)

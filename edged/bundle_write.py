@@ -71,23 +71,17 @@ def building(out: Path) -> Iterator[Path]:
 
 @contextlib.contextmanager
 def rewriting(path: Path, without: Collection[str]) -> Iterator[Path]:
-    """Like `building` over a bundle that is there: its files are in the folder already, as links to the old
-    ones, except for those of `without`, which the block must write."""
+    """Like `building` over a bundle that is there: its files are in the folder already, except for those of
+    `without`, which the block must write. They are copies, not hard links: ONNX Runtime takes no weights
+    from a file with two names, so a process killed here would spoil the bundle that is there, too."""
     with building(path) as root:
         for folder, _, files in os.walk(path):
             (root / Path(folder).relative_to(path)).mkdir(exist_ok=True)
             for file in files:
                 relative = (Path(folder) / file).relative_to(path)
                 if relative.as_posix() not in without:
-                    _link(path / relative, root / relative)
+                    shutil.copyfile(path / relative, root / relative)
         yield root
-
-
-def _link(source: Path, target: Path) -> None:
-    try:
-        os.link(source, target)
-    except OSError:  # a file system without hard links
-        shutil.copy2(source, target)
 
 
 def _sync(path: Path) -> None:

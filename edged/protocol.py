@@ -308,9 +308,10 @@ NOTHING = Percentiles(count=0, p50=0.0, p90=0.0, p99=0.0, max=0.0)
 class StatsReply(Event, kw_only=True, frozen=True, tag="stats_reply"):
     """Answer to `stats`: counters since start, percentiles over the last jobs.
 
-    to_engine_ms: receipt to the first engine step, preparation of the text left out. from_engine_ms:
-    end of the engine step to the first audio leaving. overhead_ms: the sum of these two in each job, the
-    daemon's own share. text_ms: preparation of the first sentence.
+    first_audio_ms: of streams and of the loudspeaker. to_engine_ms: receipt to the first engine step,
+    preparation of the text left out. from_engine_ms: end of the engine step to the first audio leaving.
+    overhead_ms: the sum of these two in each job, the daemon's own share. text_ms: preparation of the first
+    sentence.
 
     underruns: gaps that were heard on the loudspeaker; stream_underruns: pieces of streams that were sent too
     late for one who plays them as they come.

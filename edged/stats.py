@@ -63,8 +63,9 @@ class Stats:
     def add_lost(self, count: int) -> None:
         self.lost_replies += count
 
-    def record(self, job: Job) -> None:
-        """Counts an ended job; only completed ones enter the percentiles."""
+    def record(self, job: Job, heard_at_once: bool = True) -> None:
+        """Counts an ended job; only completed ones enter the percentiles. heard_at_once: its audio left as it
+        was made, so that its first audio says something; that of a whole reply is its last as well."""
         line = job.timeline
         self.audio_s += line.audio_s
         self.synthesis_s += line.synthesis_s
@@ -82,7 +83,8 @@ class Stats:
             # A whole reply leaves after the last step, a stream after the first.
             before = line.finished if line.finished <= line.first_audio else line.produced
             from_engine = line.first_audio - before
-            self.first_audio_ms.add(first_audio_ms(job))
+            if heard_at_once:
+                self.first_audio_ms.add(first_audio_ms(job))
             self.to_engine_ms.add(to_engine * 1e3)
             self.from_engine_ms.add(from_engine * 1e3)
             self.overhead_ms.add((to_engine + from_engine) * 1e3)

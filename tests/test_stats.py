@@ -53,3 +53,5 @@ def test_each_ending_is_counted_where_it_belongs() -> None:
     assert stats.from_engine_ms.percentiles().p50 == 50.0
     assert stats.overhead_ms.percentiles().p50 == 80.0
     assert rtf(cancelled) == 0.0
+    stats.record(done, heard_at_once=False)
+    assert (stats.rtf.percentiles().count, stats.first_audio_ms.percentiles().count) == (2, 1)

@@ -143,7 +143,7 @@ def stats(state: State, watch: bool, interval: float) -> None:
             ("wait for a slot, ms", reply.slot_wait_ms),
         ]
         rows = [
-            (name, str(p.count), f"{p.p50:.3g}", f"{p.p90:.3g}", f"{p.p99:.3g}", f"{p.max:.3g}")
+            (name, str(p.count), *(plain(value) for value in (p.p50, p.p90, p.p99, p.max)))
             for name, p in measured
         ]
         table(("last jobs", "count", "p50", "p90", "p99", "max"), rows)
@@ -193,3 +193,8 @@ def protocol(schema: bool) -> None:
 
 def _first_line(doc: str | None) -> str:
     return (doc or "").strip().splitlines()[0]
+
+
+def plain(value: float) -> str:
+    """Three figures, and all of those before the point: never an exponent."""
+    return f"{value:.0f}" if abs(value) >= 100 else f"{value:.3g}"
