@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
+from pathlib import Path
+
 import numpy as np
 import onnx
 import pytest
@@ -13,6 +18,7 @@ from edged.engine.api import TensorSpec
 from edged.engine.buffers import Arena
 from edged.engine.ort import OrtEngine
 from edged.errors import BundleBackendMismatch, EngineError, ShapeExceeded
+from tests import bundles
 
 ROWS, COLUMNS = 50, 4
 TABLE = TensorSpec("table", "float32", (ROWS, COLUMNS))
@@ -187,3 +193,14 @@ def test_memory_cannot_be_shared_with_what_does_not_fit(counter, alias):
     inputs = [TensorSpec("before", "float32", (4, 3)), TensorSpec("step", "float32", (2, 3))]
     with pytest.raises(EngineError, match="cannot share"):
         OrtEngine(counter, inputs, [TensorSpec("after", "float32", (4, 3), alias=alias)], Arena(), name="g")
+
+
+def test_the_runtime_reports_its_use_to_nobody(tmp_path: Path) -> None:
+    """Some builds of the runtime keep a database for that in the home directory, and a thread."""
+    code = "import pathlib, sys; from tests import bundles; bundles.voice(pathlib.Path(sys.argv[1]))"
+    env = {k: v for k, v in os.environ.items() if not k.startswith(("ORT_", "XDG_"))} | {
+        "HOME": str(tmp_path),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    subprocess.run([sys.executable, "-c", code, str(bundles.tone())], env=env, check=True, timeout=60)
+    assert list(tmp_path.rglob("*")) == []

@@ -7,6 +7,7 @@ allocates nothing of ours. Neighbours: `select.py` creates it, `buffers.py` give
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -14,12 +15,21 @@ from time import thread_time
 from typing import Any
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 
 from edged.engine.api import Shape, TensorSpec
 from edged.engine.buffers import Arena, Buffer
 from edged.errors import EngineError, ShapeExceeded
+
+# Recent builds of ONNX Runtime report their use over the network and keep a database for that below the home
+# directory. Nothing leaves this machine: the variable counts when the library is loaded, so it comes first.
+os.environ["ORT_DISABLE_TELEMETRY"] = "1"
+
+import onnxruntime as ort
+
+ort.disable_telemetry_events()
+
+__all__ = ["OrtEngine", "native_errors", "optimize", "options", "ort"]
 
 _TYPES = {
     "float": "float32",

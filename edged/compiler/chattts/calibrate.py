@@ -20,7 +20,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnxruntime as ort
 from numpy.typing import NDArray
 
 from edged.compiler.chattts.gpt import Network
@@ -28,6 +27,7 @@ from edged.compiler.chattts.quantize import Plan
 from edged.compiler.chattts.sampling import WINDOW
 from edged.compiler.parts import Progress, silent
 from edged.compiler.weightfile import WeightFile
+from edged.engine.ort import ort
 
 if TYPE_CHECKING:
     from edged.compiler.chattts.checkpoint import Checkpoint
