@@ -18,8 +18,8 @@ from edged.bundle_write import describe, write_manifest
 from edged.compiler import build
 from edged.compiler.chattts.random_checkpoint import FULL, make_checkpoint
 from edged.voices.chattts import data
+from edged.voices.chattts.limits import CONTROLS
 from edged.voices.chattts.tokens import Tokens
-from edged.voices.chattts.voice import CONTROLS
 
 STEPS_A_SECOND = 24_000 / 512
 SLOTS, POSITIONS = 4, 1024
