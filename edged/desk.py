@@ -173,8 +173,8 @@ class Desk:
             rows_per_step=round(rows_per_step, 3),
             step_ms=meter.step_ms.percentiles(),
             slot_wait_ms=meter.slot_wait_ms.percentiles(),
-            cpu_s=round(process_time(), 3),
-            engine_cpu_s=round(self._memory.engine_cpu_s, 3),
+            cpu_s=round(process_time(), 6),
+            engine_cpu_s=round(self._memory.engine_cpu_s, 6),
         )
 
 

@@ -329,10 +329,11 @@ def test_a_flood_is_answered_busy_and_every_job_ends_once(slow_bundle: Path) -> 
 def test_priority_decides_who_is_served_next(slow_bundle: Path) -> None:
     with running(slow_bundle) as daemon, daemon.socket() as socket:
         # One long utterance keeps the engine busy until all the others are waiting.
-        send(socket, op="synthesize", text="ab " * 50, id="first")
+        send(socket, op="synthesize", text="ab " * 50, id="first", reply="events")
+        receive_until(socket, "started")
         for priority in ("progress", "notification", "text", "message", "important"):
             send(socket, op="synthesize", text=SENTENCE, id=priority, priority=priority)
-        order = [receive(socket)["id"] for _ in range(6)]
+        order = [receive_until(socket, "done")[-1]["id"] for _ in range(6)]
     assert order[0] == "first"
     assert order[1:] == ["important", "message", "text", "notification", "progress"]
 
