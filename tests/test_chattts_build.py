@@ -272,12 +272,11 @@ def test_random_voices_are_drawn_printed_and_stored(copy: Path, quarter: Path) -
     assert code == edged("voice", "random", "--bundle", copy, "--seed", 5).strip()
     assert code != edged("voice", "random", "--bundle", copy, "--seed", 6).strip()
     assert speakers.decode_speaker(code, HIDDEN).shape == (HIDDEN,)
-    inode = os.stat(copy / "engines/gpt.onnx").st_ino
     edged("voice", "random", "--bundle", copy, "--seed", 5, "--name", "bert")
     listed = edged("voice", "list", "--bundle", copy)
     assert "anna" in listed
     assert "bert" in listed
-    assert os.stat(copy / "engines/gpt.onnx").st_ino == inode, "the engines are not copied"
+    assert os.stat(copy / "engines/gpt.onnx").st_nlink == 1, "the runtime takes no weights with two names"
     voices = open_bundle(Bundle.load(copy), settings.Engine(), Arena())
     assert [voice.card.name for voice in voices] == ["anna", "bert"]
     for voice in voices:
