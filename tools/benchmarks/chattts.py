@@ -84,27 +84,37 @@ def _figures(
 ) -> dict[str, Any]:
     over = {rows: steps.over_peer(rows) for rows in decoder.ROWS}
     p99 = percentile(soaked.first_ms, 0.99)
+    # A figure is the median of its spread: rounded once, so that the two never contradict each other.
+    spreads = {
+        "rtf_1": _spread(spoken.rtf, 4),
+        "rtf_4": _spread(spoken.rtf_4, 4),
+        "reference_rtf": _spread(spoken.reference_rtf, 3),
+        "speedup": _spread(spoken.speedup, 3),
+        "first_audio_ms": _spread(spoken.first_ms, 2),
+        "ready_s": _spread(starts, 3),
+    }
+    figures = {name: values and values["median"] for name, values in spreads.items()}
     return {
-        "rtf_1": _median(spoken.rtf),
+        "rtf_1": figures["rtf_1"],
         "step_ms": _median(steps.ms[1]),
         "floor_ms": round(steps.floor_ms, 3),
         "step_over_floor": steps.over_floor["median"],
-        "rtf_4": _median(spoken.rtf_4),
-        "reference_rtf": _median(spoken.reference_rtf),
-        "speedup": _median(spoken.speedup),
+        "rtf_4": figures["rtf_4"],
+        "reference_rtf": figures["reference_rtf"],
+        "speedup": figures["speedup"],
         "over_llamacpp_1": over[1] and over[1]["median"],
         "over_llamacpp_4": over[4] and over[4]["median"],
-        "first_audio_ms": _median(spoken.first_ms),
+        "first_audio_ms": figures["first_audio_ms"],
         "first_audio_p99_4_ms": round(p99, 1),
         "underruns": spoken.underruns,
         "rss_mb": round(soaked.rss_mb, 1),
         "growth_mb": round(soaked.growth_mb, 2),
         "large_allocations": large,
         "outside_engine_pct": _rounded(soaked.outside_engine_pct),
-        "ready_s": _median(starts),
+        "ready_s": figures["ready_s"],
         "machine": machine(),
         "spread": {
-            "rtf_1": spread(spoken.rtf, 3),
+            **spreads,
             "audio_s": spread(spoken.lengths_s, 2),
             "step_ms": _range(steps.ms[1]),
             "step_4_ms": _range(steps.ms[4]),
@@ -113,12 +123,7 @@ def _figures(
             "over_llamacpp_1": over[1],
             "over_llamacpp_4": over[4],
             "bandwidth_gb_s": spread(steps.rates, 2),
-            "rtf_4": spread(spoken.rtf_4, 3),
-            "reference_rtf": spread(spoken.reference_rtf, 3) if spoken.reference_rtf else None,
-            "speedup": spread(spoken.speedup, 2) if spoken.speedup else None,
-            "first_audio_ms": spread(spoken.first_ms, 1),
             "first_audio_4_ms": spread(soaked.first_ms, 1),
-            "ready_s": spread(starts, 3),
         },
         "by_streams": {
             count: {
@@ -134,6 +139,10 @@ def _figures(
         "jobs": soaked.jobs,
         "threads": THREADS,
     }
+
+
+def _spread(values: Sequence[float], digits: int) -> dict[str, float] | None:
+    return spread(values, digits) if values else None
 
 
 def _median(values: Sequence[float]) -> float | None:
