@@ -19,6 +19,7 @@ from edged.errors import (
     Busy,
     DuplicateId,
     EventsNeedDealer,
+    OverBudget,
     ShuttingDown,
     Starting,
     TextTooLong,
@@ -80,7 +81,8 @@ class Sinks:
 class Admission:
     """Owns the table of live jobs.
 
-    state: starting until `open`, then ready, at last draining (set by the service). on_start, on_end: told
+    state: starting until `open`, then ready, at last draining (set by the service). over_budget: why no job
+    is taken for want of memory, "" while there is enough (set by the watchdog). on_start, on_end: told
     of a job, on any thread.
     """
 
@@ -88,6 +90,7 @@ class Admission:
         self, limits: Limits, on_start: Callable[[Job], None], on_end: Callable[[Job], None]
     ) -> None:
         self.state = "starting"
+        self.over_budget = ""
         self.voices: Mapping[str, VoiceCard] = {}
         self.default_voice = ""
         self.stats = Stats()
@@ -108,14 +111,26 @@ class Admission:
         defaults: Mapping[str, VoiceDefaults] | None = None,
     ) -> None:
         """From here jobs are taken. submit: receives an admitted job (the text stage). defaults: how a
-        voice speaks where a request does not say."""
+        voice speaks where a request does not say. Called again (server thread) for other voices."""
         self._defaults = defaults or {}
         self.voices = voices
         self.default_voice = default_voice
         self._sinks = sinks
         self._submit = submit
         self._forecast = forecast
-        self.state = "ready"
+        if self.state == "starting":
+            self.state = "ready"
+
+    def limit(self, limits: Limits) -> None:
+        """Server thread: other limits, for the requests that come from here on."""
+        self._limits = limits
+
+    def check_open(self) -> None:
+        """Raises `Starting` or `ShuttingDown` unless jobs are taken."""
+        if self.state == "starting":
+            raise Starting("the daemon is still starting")
+        if self.state == "draining":
+            raise ShuttingDown("the daemon is stopping")
 
     # -- speech ---------------------------------------------------------------------------------
 
@@ -183,6 +198,8 @@ class Admission:
     def _check_room(self, request: protocol.Speech, peer: Peer) -> None:
         if self.state == "draining":
             raise ShuttingDown("the daemon is stopping and takes no new jobs")
+        if self.over_budget:
+            raise OverBudget(self.over_budget)
         mine = [t for t in self.tickets.values() if t.peer.identity == peer.identity]
         if request.id and any(t.job.client_id == request.id for t in mine):
             raise DuplicateId(f"a job with id {request.id!r} is still live on this connection")

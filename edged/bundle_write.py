@@ -55,12 +55,9 @@ def building(out: Path) -> Iterator[Path]:
         ) from error
     try:
         yield work
-        for folder, _, files in os.walk(work):
-            for file in files:
-                _sync(Path(folder) / file)
-            _sync(Path(folder))
+        sync_tree(work)
         _install(work, out)
-        _sync(out.parent)
+        sync(out.parent)
     except OSError as error:
         raise BundleError(
             f"{error.filename or out}: {error.strerror}", "check the free space of the disk"
@@ -75,16 +72,30 @@ def rewriting(path: Path, without: Collection[str]) -> Iterator[Path]:
     `without`, which the block must write. They are copies, not hard links: ONNX Runtime takes no weights
     from a file with two names, so a process killed here would spoil the bundle that is there, too."""
     with building(path) as root:
-        for folder, _, files in os.walk(path):
-            (root / Path(folder).relative_to(path)).mkdir(exist_ok=True)
-            for file in files:
-                relative = (Path(folder) / file).relative_to(path)
-                if relative.as_posix() not in without:
-                    shutil.copyfile(path / relative, root / relative)
+        copy_tree(path, root, without)
         yield root
 
 
-def _sync(path: Path) -> None:
+def copy_tree(path: Path, root: Path, without: Collection[str] = ()) -> None:
+    """The files below `path` in the folder `root`, too."""
+    for folder, _, files in os.walk(path):
+        (root / Path(folder).relative_to(path)).mkdir(exist_ok=True)
+        for file in files:
+            relative = (Path(folder) / file).relative_to(path)
+            if relative.as_posix() not in without:
+                shutil.copyfile(path / relative, root / relative)
+
+
+def sync_tree(root: Path) -> None:
+    """Brings a folder and all that is in it to the disk."""
+    for folder, _, files in os.walk(root):
+        for file in files:
+            sync(Path(folder) / file)
+        sync(Path(folder))
+
+
+def sync(path: Path) -> None:
+    """Brings a file, or the names in a folder, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:
         os.fsync(handle)
@@ -98,7 +109,7 @@ def _install(work: Path, out: Path) -> None:
         work.rename(out)
         return
     if (out / MANIFEST).is_file() or not any(out.iterdir()):
-        if _exchange(work, out):
+        if exchange(work, out):
             return
         old = out.with_name(f".{out.name}.{os.getpid()}.old")  # a file system without exchange
         out.rename(old)
@@ -108,7 +119,7 @@ def _install(work: Path, out: Path) -> None:
     raise BundleError(f"{out}: exists and is not a bundle", "choose another name or remove it")
 
 
-def _exchange(first: Path, second: Path) -> bool:
+def exchange(first: Path, second: Path) -> bool:
     """Swaps two folders in one step (renameat2, Linux >= 3.15); False where that is impossible."""
     try:
         rename = ctypes.CDLL(None, use_errno=True).renameat2

@@ -46,6 +46,16 @@ class Memory(Protocol):
     def plan(self) -> list[PlanRow]: ...
 
 
+class Budget(Protocol):
+    """What the desk tells about the memory of the process."""
+
+    budget_mb: float
+    used_mb: float
+
+    @property
+    def state(self) -> str: ...
+
+
 class Addresses(Protocol):
     """Where the daemon listens."""
 
@@ -65,14 +75,14 @@ class Desk:
         memory: Memory,
         addresses: Addresses,
         meter: Meter,
-        budget_mb: float,
+        budget: Budget,
     ) -> None:
         self._admission = admission
         self._speaker = speaker
         self._memory = memory
         self._addresses = addresses
         self._meter = meter
-        self._budget_mb = budget_mb
+        self._budget = budget
 
     def status(self, id: str, memory: bool = False) -> protocol.StatusReply:
         now = monotonic()
@@ -93,6 +103,7 @@ class Desk:
                     voice=t.job.voice,
                     priority=t.job.priority.name.lower(),
                     age_s=round(now - t.job.timeline.received, 3),
+                    phase=t.job.phase,
                 )
                 for t in self._admission.tickets.values()
             ],
@@ -104,7 +115,9 @@ class Desk:
             tcp_events=self._addresses.tcp_events,
             buffers_mb=round(self._memory.nbytes / 1e6, 1),
             memory=self._plan() if memory else [],
-            budget_mb=self._budget_mb,
+            budget_mb=self._budget.budget_mb,
+            used_mb=round(self._budget.used_mb, 1),
+            memory_state=self._budget.state,
         )
 
     def _plan(self) -> list[protocol.MemoryInfo]:

@@ -119,10 +119,12 @@ class Endpoints:
         self.pub.maxmsgsize = LARGEST_SUBSCRIPTION
 
     def _listen_locally(self) -> None:
+        """Without keys and heartbeats, which the socket may have from a bind of TCP before a reset."""
         for socket, address, path in zip(
             (self.router, self.pub), (self.endpoint, self.events), self._paths, strict=True
         ):
             path.unlink(missing_ok=True)  # left by a daemon that was killed: we hold the lock
+            socket.curve_server, socket.heartbeat_ivl = False, 0
             self._bind(socket, address)
             self._set_permissions(path)
             status = path.stat()

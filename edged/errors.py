@@ -6,11 +6,12 @@ the same class, so an application catches `Busy` whichever side of the socket it
 
     EdgedError
     |-- ConfigError            the configuration cannot be used
-    |   `-- OverBudget           its voices and buffers need more memory than it allows
+    |   `-- PlanTooLarge         its voices and buffers need more memory than it allows
     |-- MissingExtra           an optional dependency is not installed
     |-- BundleError            a voice bundle cannot be used
     |   |-- BundleMissing, BundleManifestInvalid, BundleFileMissing, BundleFileTruncated,
     |   |-- BundleHashMismatch, BundleTooNew, BundleFamilyUnknown, BundleBackendMismatch
+    |   |-- BundleTrialFailed    it was tried in a process of its own, and could not be used
     |   `-- BundleInaccurate     its numbers are too far from those of the checkpoint it was built from
     |-- CheckpointError        the weights of a model cannot be compiled
     |   |-- CheckpointMissingFile, CheckpointMissingTensor, CheckpointExtraTensor, CheckpointShape,
@@ -25,7 +26,8 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |   |-- EmptyText, UnspeakableText, UnsupportedText, TextTooLong
     |   `-- UnsupportedFormat, EventsNeedDealer, ResultTooLarge, BadSpeaker
     |-- ServiceError           the daemon cannot do it now
-    |   `-- Busy, Starting, ShuttingDown, DeadlineMissed, ClientTooSlow, ClientGone, InternalError
+    |   |-- RestartNeeded, StoreBusy
+    |   `-- Busy, OverBudget, Starting, ShuttingDown, DeadlineMissed, ClientTooSlow, ClientGone, InternalError
     |-- AudioError             the loudspeaker cannot be used
     |   `-- NoAudioDevice, AudioDeviceLost
     |-- TransportError         raised by the client library only
@@ -102,10 +104,10 @@ class ConfigError(EdgedError):
         return error
 
 
-class OverBudget(ConfigError):
+class PlanTooLarge(ConfigError):
     """The message has the numbers, the hint the settings that would make it fit."""
 
-    code = "over_budget"
+    code = "memory_plan"
     default_hint = "load fewer or smaller voices, or raise service.memory_mb"
 
 
@@ -171,6 +173,11 @@ class BundleBackendMismatch(BundleError):
 class BundleInaccurate(BundleError):
     code = "bundle_inaccurate"
     default_hint = "build it with a higher precision, or keep the worst layers higher with --override"
+
+
+class BundleTrialFailed(BundleError):
+    code = "bundle_trial_failed"
+    default_hint = "the bundle in use was kept; copy or rebuild the new one"
 
 
 # -- checkpoints (build time) --------------------------------------------------------------------
@@ -343,6 +350,13 @@ class Busy(ServiceError):
     default_hint = "the queue is full: try again in a moment"
 
 
+class OverBudget(ServiceError):
+    """The message has the numbers."""
+
+    code = "over_budget"
+    default_hint = "the daemon has little memory left and frees what it can: try again in a minute"
+
+
 class Starting(ServiceError):
     code = "starting"
     default_hint = "the voices are being loaded: try again in a few seconds"
@@ -356,6 +370,17 @@ class ShuttingDown(ServiceError):
 class DeadlineMissed(ServiceError):
     code = "deadline"
     default_hint = "the job could not start in time: send fewer jobs or allow more time"
+
+
+class RestartNeeded(ServiceError):
+    code = "restart_needed"
+    retryable = False
+    default_hint = "systemctl restart edged"
+
+
+class StoreBusy(ServiceError):
+    code = "store_busy"
+    default_hint = "wait until the other `edged bundle` command has ended"
 
 
 class ClientTooSlow(ServiceError):

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 
 from edged import __version__
 from edged.errors import ConfigError, EdgedError
+from edged.log import event as log_event
 from edged.metrics import text
 from edged.protocol import StatsReply
 from edged.settings import Stats
@@ -94,7 +95,8 @@ class Exporter:
             beside.replace(path)
         except (OSError, ValueError, EdgedError) as exc:  # ValueError: what can be no path at all
             if not self._troubled and not self._stopping.is_set():
-                log.warning("statistics cannot be written to %s: %s", path, exc)
+                text = f"statistics cannot be written to {path}: {exc}"
+                log_event(log, logging.WARNING, text, code="stats_unwritable")
             self._troubled = True
             with suppress(OSError, ValueError):  # what kept it from being written may keep it from going
                 beside.unlink(missing_ok=True)

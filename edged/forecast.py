@@ -74,6 +74,8 @@ class Forecast:
     def record(self, job: Job) -> None:
         """An ended job. Only one that was spoken to its end tells what its characters cost."""
         line = job.timeline
+        if job.voice not in self._paces:
+            return  # of a voice that a reload took away
         if job.state is JobState.DONE and job.text and line.synthesis_s > 0.0 and line.audio_s > 0.0:
             self._paces[job.voice].add(job)
             self._shared[self._pools[job.voice]].add(job)
@@ -104,7 +106,7 @@ class Forecast:
         before, running, spoken = [], [], False
         ordered = sorted(live, key=lambda j: (j.state is JobState.QUEUED, j.priority, j.timeline.received))
         for job in ordered:
-            if job.ended:
+            if job.ended or job.voice not in self._pools:  # that voice was taken away by a reload
                 continue
             if job.priority > priority:
                 running += [job] if job.state is JobState.RUNNING else []

@@ -111,6 +111,7 @@ class Timeline:
     engine: float = 0.0  # first engine step began
     produced: float = 0.0  # first engine step with audio ended
     finished: float = 0.0  # last engine step ended
+    synthesized: float = 0.0  # all of its audio was handed to the sink
     first_audio: float = 0.0  # first audio handed to the socket or the loudspeaker
     ended: float = 0.0
     synthesis_s: float = 0.0  # engine time spent on this job
@@ -154,6 +155,14 @@ class Job:
     @property
     def ended(self) -> bool:
         return self._state.ended
+
+    @property
+    def phase(self) -> str:
+        """How far it is, or got: text, waiting (for the engine), synthesis, delivery."""
+        line = self.timeline
+        if line.engine:
+            return "delivery" if line.synthesized else "synthesis"
+        return "waiting" if line.prepared else "text"
 
     def start(self) -> bool:
         """Moves a queued job to running; True for the one call that did it."""

@@ -13,15 +13,18 @@ the standard library prints them when a line cannot be formatted).
 from __future__ import annotations
 
 import logging
+import math
 import os
 import sys
 import time
 import traceback
+from contextlib import suppress
 from numbers import Real
 from typing import TextIO
 
 from edged import settings
 from edged.journal import SOCKET, Journal, JournalGone
+from edged.notices import OTHER, WITHIN_S, Kind, Repeats, message_id
 from edged.relay import Relay
 
 NAMES = {10: "debug", 20: "info", 30: "warn", 40: "error", 50: "fatal"}
@@ -40,8 +43,8 @@ def event(
 ) -> None:
     """Logs one event. Fields with the value None are left out.
 
-    Well-known fields: job, code, voice, phase; times end in _s or _ms. `message_id` (32 hex digits)
-    points into the message catalog and shows only in the journal.
+    Well-known fields: job, code, voice, phase; times end in _s or _ms. A line from `warning` on has a
+    code: the journal's message catalog explains it. `message_id` (32 hex digits) points to another entry.
     """
     if logger.isEnabledFor(level):
         logger.log(level, message, exc_info=exc_info, extra={"fields": fields}, stacklevel=2)
@@ -71,31 +74,16 @@ def setup(
         root.removeHandler(old)
         old.close()
     root.addHandler(handler)
-    level = logging.getLevelName(log.level.upper())
-    root.setLevel(max(level, logging.WARNING))
-    logging.getLogger("edged").setLevel(level)
+    set_level(log.level)
     logging.captureWarnings(True)
     return handler
 
 
-class Seldom:
-    """At most `per_s` lines a second of one kind; the next one that is allowed tells how many were not."""
-
-    def __init__(self, per_s: int) -> None:
-        self._per_s = per_s
-        self._second = 0
-        self._said = self._unsaid = 0
-
-    def ask(self, now: float) -> tuple[bool, int]:
-        """now: monotonic seconds. Whether the line may be written, and how many were left out before it."""
-        if int(now) != self._second:
-            self._second, self._said = int(now), 0
-        if self._said >= self._per_s:
-            self._unsaid += 1
-            return False, 0
-        self._said += 1
-        unsaid, self._unsaid = self._unsaid, 0
-        return True, unsaid
+def set_level(name: str) -> None:
+    """Any thread, also while others log."""
+    level = logging.getLevelName(name.upper())
+    logging.getLogger().setLevel(max(level, logging.WARNING))
+    logging.getLogger("edged").setLevel(level)
 
 
 def is_journal(stream: TextIO) -> bool:
@@ -113,12 +101,26 @@ class TextHandler(logging.Handler):
     def __init__(self, stream: TextIO) -> None:
         super().__init__()
         self.stream = stream
+        self._repeats = Repeats()
 
     def emit(self, record: logging.LogRecord) -> None:
         try:
-            self.write(record)
+            self._tell_left_out(time.monotonic())
+            if record.levelno < logging.WARNING or self._repeats.ask(_kind(record), time.monotonic()):
+                self.write(record)
         except Exception as exc:
             self._complain(record, exc)
+
+    def close(self) -> None:
+        with suppress(Exception):  # the stream may be gone
+            self._tell_left_out(math.inf)
+        super().close()
+
+    def _tell_left_out(self, now: float) -> None:
+        for (file, line, code), count in self._repeats.ended(now):
+            text = f"{count} more lines of this kind within {WITHIN_S:g} s were left out"
+            place = {"name": "edged.log", "pathname": file, "lineno": line, "levelno": logging.WARNING}
+            self.write(logging.makeLogRecord({**place, "msg": text, "fields": {"code": code}}))
 
     def write(self, record: logging.LogRecord) -> None:
         clock = time.strftime("%H:%M:%S", time.localtime(record.created))
@@ -162,6 +164,8 @@ class JournalHandler(TextHandler):
             "CODE_LINE": str(record.lineno),
             "CODE_FUNC": record.funcName or "",
         }
+        if code := _code(record):
+            entry |= {"MESSAGE_ID": message_id(code), "EDGED_CODE": code}
         for name, value in _fields(record).items():
             entry["MESSAGE_ID" if name == "message_id" else journal_name(name)] = _text(value)
         try:
@@ -193,6 +197,15 @@ def journal_name(name: str) -> str:
     """EDGED_AUDIO_S for audio_s; journald takes A-Z, 0-9 and _, at most 64 of them."""
     upper = name.upper()
     return "EDGED_" + "".join(c if c.isascii() and c.isalnum() else "_" for c in upper)[:58]
+
+
+def _code(record: logging.LogRecord) -> str:
+    least = OTHER if record.levelno >= logging.WARNING else ""
+    return str(_fields(record).get("code", least))
+
+
+def _kind(record: logging.LogRecord) -> Kind:
+    return record.pathname, record.lineno, _code(record)
 
 
 def _fields(record: logging.LogRecord) -> dict[str, object]:

@@ -1,12 +1,13 @@
 """What the step loop measures about itself: steps, rows, waits for a slot; and late pieces of streams.
 
 Written by the engine thread (the worker) and, for streams, by the reply thread; read by the server thread
-for `stats`. No locks: a number is stored by one thread, and the windows are copied in one C call, which no
-other thread can interrupt.
+for `stats`, without a lock: the windows are copied in one C call, which no other thread can interrupt. For
+some seconds after a reload there are two engine threads, so they take turns here.
 """
 
 from __future__ import annotations
 
+import threading
 from collections import deque
 from time import monotonic
 
@@ -26,18 +27,21 @@ class Meter:
         self.step_ms = Window()
         self.slot_wait_ms = Window()
         self._started = monotonic()
+        self._lock = threading.Lock()
         self._recent: deque[tuple[float, int]] = deque(maxlen=RECENT_STEPS)  # end of the step, rows
 
     def step(self, begin: float, end: float, rows: int) -> None:
         """Engine thread: one call of a voice for so many utterances."""
-        self.steps += 1
-        self.row_steps += rows
-        self.step_ms.add((end - begin) * 1e3)
-        self._recent.append((end, rows))
+        with self._lock:
+            self.steps += 1
+            self.row_steps += rows
+            self.step_ms.add((end - begin) * 1e3)
+            self._recent.append((end, rows))
 
     def slot_wait(self, seconds: float) -> None:
         """Engine thread: how long a job was ready before its first step began."""
-        self.slot_wait_ms.add(seconds * 1e3)
+        with self._lock:
+            self.slot_wait_ms.add(seconds * 1e3)
 
     def stream_underrun(self) -> None:
         """Reply thread: a piece of a stream came too late."""

@@ -16,6 +16,8 @@ from time import monotonic
 
 import zmq
 
+from edged.log import event as log_event
+
 log = logging.getLogger("edged.server")
 BACKLOG = 1_024  # messages without audio that are kept for a peer that does not read
 BACKLOG_BYTES = 64 * 1024 * 1024  # and their size
@@ -94,7 +96,8 @@ class Outgoing:
         backlog.append(_Message(frames, taken, job))
         if backlog.count > BACKLOG or backlog.size > BACKLOG_BYTES:
             unread = f"{backlog.count} messages besides audio ({backlog.size} bytes)"
-            log.warning("a client does not read its replies: %d of them are dropped", len(backlog.messages))
+            text = "a client does not read its replies: they are dropped"
+            log_event(log, logging.WARNING, text, code="replies_dropped", replies=len(backlog.messages))
             self.drop(identity)
             self._stalled(identity, f"the client left {unread} unread")
 

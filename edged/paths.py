@@ -85,7 +85,9 @@ def _socket_directories() -> list[Path]:
     if session := _absolute("XDG_RUNTIME_DIR"):
         found.append(session / "edged")
     login = USER_RUNTIME / str(os.getuid())
-    if login.is_dir():  # the session exists, but sudo, cron or ssh dropped XDG_RUNTIME_DIR
+    # The session exists, but sudo, cron or ssh dropped XDG_RUNTIME_DIR. Path.is_dir would raise where a
+    # hardened unit (ProtectHome=) lets nobody look into /run/user.
+    if os.path.isdir(login):
         found.append(login / "edged")
     found.append(TEMPORARY / f"edged-{os.getuid()}")
     return list(dict.fromkeys(found))

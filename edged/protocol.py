@@ -129,7 +129,11 @@ class Ping(Request, kw_only=True, frozen=True, tag="ping"):
     """Answered at once by the socket thread."""
 
 
-AnyRequest = Speak | Synthesize | Cancel | Status | Voices | Stats | Ping
+class Reload(Request, kw_only=True, frozen=True, tag="reload"):
+    """Read the configuration and the bundles again, without dropping a job."""
+
+
+AnyRequest = Speak | Synthesize | Cancel | Status | Voices | Stats | Ping | Reload
 OPERATIONS: dict[str, type[Request]] = {
     "speak": Speak,
     "synthesize": Synthesize,
@@ -138,6 +142,7 @@ OPERATIONS: dict[str, type[Request]] = {
     "voices": Voices,
     "stats": Stats,
     "ping": Ping,
+    "reload": Reload,
 }
 
 
@@ -226,7 +231,7 @@ class CancelReply(Event, kw_only=True, frozen=True, tag="cancel_reply"):
 
 
 class JobInfo(msgspec.Struct, kw_only=True, frozen=True):
-    """One live job in `status_reply`; never its text."""
+    """One live job in `status_reply`; never its text. phase: text, waiting, synthesis or delivery."""
 
     job: str
     client: str
@@ -235,6 +240,7 @@ class JobInfo(msgspec.Struct, kw_only=True, frozen=True):
     voice: str
     priority: str
     age_s: float
+    phase: str = ""
 
 
 class MemoryInfo(msgspec.Struct, kw_only=True, frozen=True):
@@ -252,7 +258,9 @@ class MemoryInfo(msgspec.Struct, kw_only=True, frozen=True):
 class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
     """Answer to `status`. state is starting, ready, draining.
 
-    memory: the plan, when the request asked for it; budget_mb: the most it may be.
+    memory: the plan, when the request asked for it; budget_mb: the most it, and the process, may be.
+    used_mb: memory of the process and the GPU at the last reading, exact once it is near the budget.
+    memory_state: ok, high, or full: new jobs are refused.
     """
 
     state: str
@@ -270,6 +278,8 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
     buffers_mb: float
     memory: list[MemoryInfo] = []
     budget_mb: float = 0.0
+    used_mb: float = 0.0
+    memory_state: str = "ok"
 
 
 class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):
@@ -359,6 +369,20 @@ class Pong(Event, kw_only=True, frozen=True, tag="pong"):
     protocol: int = VERSION
 
 
+class ReloadReply(Event, kw_only=True, frozen=True, tag="reload_reply"):
+    """Answer to `reload`, when it is done; `failed` tells that nothing was changed.
+
+    changed: settings with a new value, which counts from here. restart: settings that differ in the file, and
+    count after a restart. loaded: voices that were loaded anew, for the jobs that come from here on. bundles:
+    the folder of every bundle that speaks, by its name in voices.bundles.
+    """
+
+    changed: list[str]
+    restart: list[str]
+    loaded: list[str]
+    bundles: dict[str, str]
+
+
 AnyEvent = (
     Accepted
     | Started
@@ -371,6 +395,7 @@ AnyEvent = (
     | VoicesReply
     | StatsReply
     | Pong
+    | ReloadReply
 )
 TERMINAL = (Done, Cancelled, Failed)
 

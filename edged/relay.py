@@ -59,6 +59,8 @@ class Relay(logging.Handler):
             lost, self._lost = self._lost, 0
             if lost:
                 text = f"{lost} log lines were lost: nobody reads them, or there are too many"
-                self.target.handle(logging.makeLogRecord({"name": "edged", "levelno": 30, "msg": text}))
+                fields = {"code": "log_lines_lost"}
+                line = {"name": "edged.log", "levelno": logging.WARNING, "msg": text, "fields": fields}
+                self.target.handle(logging.makeLogRecord(line))
             self.target.handle(record)
             self._busy = False

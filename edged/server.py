@@ -28,13 +28,13 @@ from edged.desk import Desk
 from edged.endpoints import Endpoints
 from edged.errors import BadFrames, ClientTooSlow, EdgedError, FrameTooLarge, InternalError, ShuttingDown
 from edged.job import Job, JobState
-from edged.log import Seldom
 from edged.log import event as log_event
 from edged.monitor import Connections
+from edged.notices import Seldom
 from edged.outgoing import Outgoing
 from edged.settings import Limits
-from edged.stats import first_audio_ms, rtf
-from edged.threads import name_thread
+from edged.stats import first_audio_ms, rtf, waited_ms
+from edged.threads import Pulse, name_thread
 
 T = TypeVar("T")
 log = logging.getLogger("edged.server")
@@ -55,7 +55,10 @@ class Server:
         desk: Desk,
         limits: Limits,
         on_crash: Callable[[BaseException], None],
+        reload: Callable[[Callable[[protocol.Event], None]], None],
     ) -> None:
+        """reload: begins one, and tells the answer later, on a thread of its own."""
+        self._reload = reload
         self._on_crash = on_crash
         self._endpoints = endpoints
         self._admission = admission
@@ -70,6 +73,7 @@ class Server:
         self._connections = Connections(endpoints.router, endpoints.pub)
         self._refusals = Seldom(REFUSALS_LOGGED)
         self._stopping = False
+        self.pulse = Pulse()  # a round: what is due to be sent, and 5 ms of requests
         self._thread = threading.Thread(target=self._main, name="edged-server", daemon=True)
 
     def start(self) -> None:
@@ -80,7 +84,7 @@ class Server:
         self._outbox.append((job, event, payload))
         os.eventfd_write(self._wake_fd, 1)
 
-    def ask(self, question: Callable[[], T]) -> T:
+    def ask(self, question: Callable[[], T], within_s: float = ANSWER_S) -> T:
         """Another thread: the answer that this thread gives between two rounds. Raises `ShuttingDown`."""
         answer: Future[T] = Future()
 
@@ -93,9 +97,14 @@ class Server:
         self._questions.append(work)
         os.eventfd_write(self._wake_fd, 1)
         try:
-            return answer.result(ANSWER_S)
+            return answer.result(within_s)
         except FutureTimeout:
             raise ShuttingDown("the socket thread does not answer") from None
+
+    def tell(self, peer: Peer, event: protocol.Event) -> None:
+        """Another thread: an answer that took longer."""
+        self._questions.append(lambda: self._send(peer, event))
+        os.eventfd_write(self._wake_fd, 1)
 
     def stop(self, timeout_s: float) -> None:
         """Sends what is due and ends the thread; the sockets are closed by their owner, the service."""
@@ -110,7 +119,7 @@ class Server:
         try:
             self._serve()
         except BaseException as exc:
-            log.critical("the socket thread died", exc_info=True)
+            log_event(log, logging.CRITICAL, "the socket thread died", exc_info=True, code="socket_died")
             self._on_crash(exc)
         finally:
             self._connections.close()
@@ -122,7 +131,9 @@ class Server:
             poller.register(monitor, zmq.POLLIN)
         poller.register(self._wake_fd, zmq.POLLIN)
         while not self._stopping:
+            self.pulse.rest()
             poller.poll(RETRY_MS if self._outgoing.waiting else None)
+            self.pulse.beat()
             self._turn()
         # What was posted before the stop is still sent, to clients that read.
         until = monotonic() + LAST_WORDS_S
@@ -155,11 +166,13 @@ class Server:
     def _watch_connections(self) -> None:
         """Starts afresh before libzmq runs out of file descriptors, which would abort the process."""
         if self._connections.refused:
-            log_event(log, logging.WARNING, "client refused: unknown key", times=self._connections.refused)
+            times = self._connections.refused
+            log_event(log, logging.WARNING, "client refused: unknown key", code="unknown_key", times=times)
             self._connections.refused = 0
         count = len(self._connections)
         if count >= self._endpoints.most_connections:
-            log_event(log, logging.ERROR, "too many connections: all of them are closed", connections=count)
+            text = "too many connections: all of them are closed"
+            log_event(log, logging.ERROR, text, code="too_many_connections", connections=count)
             for identity in self._connections.all():
                 self._forget(identity)
             self._connections.clear()
@@ -187,7 +200,8 @@ class Server:
         except EdgedError as error:
             self._refuse(peer, header, error)
         except Exception as exc:
-            log_event(log, logging.ERROR, "request could not be handled", fault=type(exc).__name__)
+            text = "request could not be handled"
+            log_event(log, logging.ERROR, text, code=InternalError.code, fault=type(exc).__name__)
             log.debug("traceback", exc_info=True)
             self._refuse(peer, header, InternalError("the request could not be handled"))
 
@@ -227,6 +241,11 @@ class Server:
             reply = self._desk.voices(request.id)
         elif isinstance(request, protocol.Stats):
             reply = self._desk.stats(request.id)
+        elif isinstance(request, protocol.Reload):
+            self._admission.check_open()
+            log_event(log, logging.INFO, "reload asked for", uid=peer.uid)
+            self._reload(lambda event: self.tell(peer, msgspec.structs.replace(event, id=request.id)))
+            return
         else:
             reply = protocol.Pong(id=request.id, version=__version__)
         self._send(peer, reply)
@@ -279,6 +298,11 @@ class Server:
             job=job.id,
             code=job.error.code if job.error else None,
             voice=job.voice,
+            phase=job.phase,
+            job_s=round(job.timeline.ended - job.timeline.received, 3),
+            text_ms=round(job.timeline.text_s * 1e3, 1),
+            wait_ms=round(waited_ms(job), 1),
+            synthesis_s=round(job.timeline.synthesis_s, 4),
             audio_s=round(job.timeline.audio_s, 3),
             rtf=round(rtf(job), 4),
             first_audio_ms=round(first_audio_ms(job), 1),

@@ -6,6 +6,7 @@ backwards. It is the only module that knows all the others; each of them gets wh
     edged-server  sockets, admission    edged-text    text -> utterances
     edged-engine  voices, step loop     edged-reply   encoding of returned audio
     edged-player  resampling, ring  ->  PortAudio callback (copies from the ring, nothing else)
+    edged-reload  takes over new settings and bundles; sleeps until it is asked to
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import os
 import select
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, suppress
 from time import monotonic, sleep
 
@@ -30,9 +31,9 @@ from edged.endpoints import Endpoints
 from edged.engine import pages
 from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row, joined, table
+from edged.engines import Engines
 from edged.errors import EdgedError
 from edged.exporter import Exporter
-from edged.forecast import Forecast
 from edged.job import Job
 from edged.meter import Meter
 from edged.paths import default_endpoint
@@ -41,9 +42,9 @@ from edged.relay import Relay
 from edged.server import Server
 from edged.settings import Settings
 from edged.systemd import Notifier
-from edged.text.stage import TextStage
-from edged.voices.catalog import load_voices
-from edged.worker import Worker
+from edged.takeover import Parts, Takeover
+from edged.threads import Pulse
+from edged.watchdog import make_watchdog
 
 logger = logging.getLogger("edged")
 THREAD_STOP_S = 2.0  # how long a thread may take to end after it was told to
@@ -56,20 +57,27 @@ SWITCH_S = 0.0001
 def run(
     config_path: str | None, endpoint: str | None, bundles: tuple[str, ...], log_level: str | None
 ) -> int:
-    """Runs the daemon until a signal; 0 after SIGTERM or SIGINT, 1 after a fault while serving.
+    """Runs the daemon until a signal; 0 after SIGTERM or SIGINT, 1 after a fault while serving, 75
+    (EX_TEMPFAIL) when its memory stayed over the budget.
 
     Raises the `EdgedError` that kept it from starting.
     """
-    settings = read_settings(config_path, endpoint, bundles, log_level)
+
+    def read() -> Settings:
+        return read_settings(config_path, endpoint, bundles, log_level)
+
+    settings = read()
     relay = log.setup(settings.log, relayed=True)
     try:
-        code = Service(settings).run()
+        service = Service(settings, read)
+        code = service.run()
         relay.flush()
-        if isinstance(relay, Relay) and not relay.idle:
-            os._exit(code)  # nobody reads our lines: the interpreter's own exit would wait for it
+        if not service.ended or (isinstance(relay, Relay) and not relay.idle):
+            # A reload still loads, or nobody reads our lines: the interpreter's own exit would wait for it.
+            os._exit(code)
         return code
     except EdgedError as error:
-        log.event(logger, logging.ERROR, f"cannot start: {error}", code=error.code)
+        log.event(logger, logging.ERROR, f"cannot start: {error}", code=error.code, phase="start")
         raise
 
 
@@ -96,15 +104,21 @@ def read_settings(
 class Service:
     """One running daemon."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: Settings, read: Callable[[], Settings]) -> None:
+        """read: the settings anew, for a reload."""
         self._settings = settings
+        self._read = read
         self._notify = Notifier()
         self._signals = self._hangups = 0
         self._crash: BaseException | None = None
         # A signal that another thread receives does not end a lock wait of this one, and its Python
         # handler runs only here: so the main thread waits on this pipe, which the C handler writes to.
         self._pipe, self._wake_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
-        self._wake_worker: Callable[[], None] = lambda: None  # until there is a worker to wake
+
+    @property
+    def ended(self) -> bool:
+        """After `run`: whether all threads have ended that could be in the middle of something."""
+        return self._takeover.reloader.ended
 
     def run(self) -> int:
         """Starts, serves until a signal or a fault, stops; the exit code."""
@@ -119,10 +133,13 @@ class Service:
             self._wait()
             self._drain()
         if self._crash is not None:
-            log.event(logger, logging.CRITICAL, "stopped by a fault", fault=type(self._crash).__name__)
+            fault = type(self._crash).__name__
+            log.event(
+                logger, logging.CRITICAL, "stopped by a fault", code="crashed", phase="stop", fault=fault
+            )
             return 1
-        log.event(logger, logging.INFO, "stopped")
-        return 0
+        log.event(logger, logging.INFO, "stopped", phase="stop")
+        return os.EX_TEMPFAIL if self._watchdog.leave and not self._signals else 0
 
     # -- start, serve, stop ---------------------------------------------------------------------
 
@@ -134,84 +151,85 @@ class Service:
         running.callback(endpoints.close)
         arena = Arena()
         arena.note(bound_row("limits.reply_mb", settings.limits.reply_mb << 20))
-        player = Player(settings.audio, lambda: self._wake_worker(), arena=arena)
+        engines = self._engines = Engines(arena)
+        player = Player(settings.audio, engines.wake, arena=arena)
         player.start()
         running.callback(player.close, 0.0)
         self._admission = Admission(settings.limits, self._on_job_start, self._on_job_end)
         meter = Meter()
-        desk = Desk(self._admission, player, arena, endpoints, meter, settings.service.memory_mb)
-        self._server = Server(endpoints, self._admission, desk, settings.limits, self._on_crash)
+        watchdog = self._watchdog = make_watchdog(settings, self._notify, self._admission)
+        desk = Desk(self._admission, player, engines, endpoints, meter, watchdog)
+        takeover = self._takeover = Takeover(
+            settings,
+            self._read,
+            Parts(
+                engines,
+                self._admission,
+                player,
+                meter,
+                watchdog,
+                self._notify,
+                lambda question, within_s: self._server.ask(question, within_s),
+                self._on_crash,
+            ),
+        )
+        reloader = takeover.reloader
+        self._server = Server(endpoints, self._admission, desk, settings.limits, self._on_crash, reloader.ask)
         self._server.start()  # from here clients are told that the daemon is starting
         running.callback(self._server.stop, THREAD_STOP_S)
-        voices = load_voices(settings, arena, self._notify.status)
+        engines.add(takeover.load())
         arena.seal()
-        for line in table(joined(arena.plan()), settings.service.memory_mb):
+        for line in table(joined(engines.plan()), settings.service.memory_mb):
             logger.info("memory plan: %s", line)
-        for voice in voices.values():
-            running.callback(voice.close)
         limits = settings.limits
         replies = Replies(
             self._emit,
-            lambda: self._wake_worker(),
+            engines.wake,
             limits.reply_buffer_s,
             limits.reply_mb << 20,
             meter.stream_underrun,
         )
         running.callback(replies.close)
-        gather_s = settings.engine.gather_ms / 1e3
-        worker = self._worker = Worker(
-            voices, settings.stream.chunk_ms / 1e3, self._on_crash, meter, gather_s
-        )
-        self._wake_worker = worker.wake
-        worker.start()
-        running.callback(worker.stop, THREAD_STOP_S)
-        frontends = {name: v.frontend for name, v in voices.items()}
-        text = TextStage(frontends, worker.submit, worker.wake, self._on_crash)
-        text.start()
-        running.callback(text.stop, THREAD_STOP_S)
+        running.callback(engines.stop)
+        watchdog.check_start()
         exporter = Exporter(settings.stats, lambda: self._server.ask(lambda: desk.stats("")))
         exporter.start()
         running.callback(exporter.stop, THREAD_STOP_S)
-        self._admission.open(
-            {name: v.card for name, v in voices.items()},
-            settings.voices.default or next(iter(voices)),
-            sinks=Sinks(speaker=player.sink, reply=replies.sink),
-            submit=text.submit,
-            defaults=settings.voices.defaults,
-            forecast=Forecast(
-                {name: v.synthesizer.max_batch for name, v in voices.items()},
-                {name: str(id(v.synthesizer)) for name, v in voices.items()},
-                settings.audio.buffer_s,
-            ),
-        )
-        self._notify.ready(f"ready: {', '.join(voices)}")
+        takeover.open(Sinks(speaker=player.sink, reply=replies.sink))
+        reloader.start()
+        running.callback(reloader.stop, THREAD_STOP_S)
+        watchdog.watch(self._pulses, takeover.told)
+        self._notify.ready(takeover.told())
         log.event(
             logger,
             logging.INFO,
             "ready",
+            phase="start",
             version=__version__,
             endpoint=endpoints.endpoint,
             tcp=endpoints.tcp or None,
-            voices=",".join(voices),
+            voices=",".join(engines.current.voices),
             ready_s=round(since_process_start(), 3),
             rss_mb=round(rss_mb(), 1),
-            buffers_mb=round(arena.nbytes / 1e6, 1),
+            buffers_mb=round(engines.nbytes / 1e6, 1),
         )
         if settings.engine.huge_pages:
             pages.start()
 
+    def _pulses(self) -> Mapping[str, Pulse]:
+        """Of the threads whose progress counts; after a reload those of the former voices, too."""
+        return {**self._engines.pulses(), "server": self._server.pulse}
+
     def _wait(self) -> None:
-        """Sleeps until a signal or a fault; feeds systemd's watchdog while the step loop is alive."""
-        interval = self._notify.watchdog_interval_s
-        while not (self._signals or self._crash):
-            select.select([self._pipe], [], [], interval)
+        """Sleeps until a signal, a fault, or the watchdog's wish to leave; the watchdog runs in between."""
+        while not (self._signals or self._crash or self._watchdog.leave):
+            select.select([self._pipe], [], [], self._watchdog.wait_s(monotonic()))
             with suppress(BlockingIOError):
                 os.read(self._pipe, 4096)
             if self._hangups:
                 self._hangups = 0
-                log.event(logger, logging.WARNING, "SIGHUP ignored: restart the daemon for new settings")
-            if interval and self._worker.alive(interval):
-                self._notify.watchdog()
+                self._takeover.reloader.ask()
+            self._watchdog.tick(monotonic())
 
     def _drain(self) -> None:
         """Takes no new jobs and lets the live ones end, up to the deadline; then cancels them."""
@@ -219,8 +237,8 @@ class Service:
         self._notify.stopping()
         live = self._admission.tickets
         if live:
-            log.event(logger, logging.INFO, "draining", jobs=len(live))
-        deadline = monotonic() + (0.0 if self._crash else self._settings.service.drain_s)
+            log.event(logger, logging.INFO, "draining", phase="stop", jobs=len(live))
+        deadline = monotonic() + (0.0 if self._crash else self._takeover.settings.service.drain_s)
         while live and monotonic() < deadline and not self._crash:
             sleep(DRAIN_POLL_S)
         # Again and again: a job can be admitted while the socket thread still sees the former state.
@@ -235,7 +253,7 @@ class Service:
     def _on_signal(self, number: int, frame: object) -> None:
         self._signals += 1
         if self._signals > 1:
-            log.event(logger, logging.WARNING, "second signal: stopping at once")
+            log.event(logger, logging.WARNING, "second signal: stopping at once", code="forced_stop")
             os._exit(128 + number)
 
     def _on_hangup(self, number: int, frame: object) -> None:
@@ -255,4 +273,4 @@ class Service:
 
     def _on_job_end(self, job: Job) -> None:
         self._server.post(job, None)
-        self._wake_worker()
+        self._engines.wake()

@@ -131,6 +131,18 @@ class Service(Group, kw_only=True, frozen=True):
     drain_s: Seconds = 10.0
     warmup: bool = True
     memory_mb: Annotated[int, Meta(ge=16, le=1_048_576)] = 1_500
+    over_budget_s: Seconds = 30.0
+
+
+class Faults(Group, kw_only=True, frozen=True):
+    """Faults made on purpose, for tests. Steps are counted from READY; 0 means none."""
+
+    leak_mb: Annotated[float, Meta(ge=0.0, le=10_000.0)] = 0.0
+    leak_to_percent: Annotated[int, Meta(ge=1, le=10_000)] = 10_000
+    leak_is_cache: bool = False
+    stall_at_step: Annotated[int, Meta(ge=0)] = 0
+    crash_at_step: Annotated[int, Meta(ge=0)] = 0
+    fail_from_step: Annotated[int, Meta(ge=0)] = 0
 
 
 class Settings(Group, kw_only=True, frozen=True):
@@ -145,3 +157,4 @@ class Settings(Group, kw_only=True, frozen=True):
     log: Log = Log()
     stats: Stats = Stats()
     service: Service = Service()
+    faults: Faults = Faults()

@@ -100,3 +100,9 @@ def first_audio_ms(job: Job) -> float:
     """Receipt of the request to its first audio leaving; 0 when none left."""
     line = job.timeline
     return (line.first_audio - line.received) * 1e3 if line.first_audio else 0.0
+
+
+def waited_ms(job: Job) -> float:
+    """From its first sentence being ready to its first engine step, or to its end without one."""
+    line = job.timeline
+    return max(0.0, (line.engine or line.ended) - line.prepared) * 1e3 if line.prepared else 0.0

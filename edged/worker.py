@@ -2,7 +2,7 @@
 
 Thread `edged-engine`, the only one that touches the voices' synthesizers. Jobs come in through
 `submit`, in any state of preparation; audio goes out through each job's sink. Neighbours: the text
-stage submits and wakes it, sinks wake it when they have room again, the service asks whether it is `alive`.
+stage submits and wakes it, sinks wake it when they have room again, the watchdog takes its `pulse`.
 """
 
 from __future__ import annotations
@@ -17,9 +17,10 @@ import numpy as np
 
 from edged.errors import EdgedError, InternalError, ShapeExceeded, UnspeakableText
 from edged.job import AudioChunk, Job, Samples
+from edged.log import event as log_event
 from edged.meter import Meter
 from edged.scheduler import Entry, Scheduler
-from edged.threads import name_thread
+from edged.threads import Pulse, name_thread
 from edged.voices.api import Piece, Voice
 
 log = logging.getLogger("edged.worker")
@@ -57,7 +58,7 @@ class Worker:
         self._wake = threading.Event()
         self._stopping = False
         self._faults = 0
-        self.busy_since = 0.0  # start of the engine call in progress, 0 when idle
+        self.pulse = Pulse()  # a round: schedule, one engine call, deliver
         longest = max(v.card.sample_rate for v in voices.values())
         self._silence: Samples = np.zeros(int(longest * chunk_s), np.float32)
         self._thread = threading.Thread(target=self._main, name="edged-engine", daemon=True)
@@ -81,11 +82,6 @@ class Worker:
         self._thread.join(timeout_s)
         return not self._thread.is_alive()
 
-    def alive(self, within_s: float) -> bool:
-        """True unless one engine call has been running for longer than that."""
-        busy_since = self.busy_since
-        return busy_since == 0.0 or monotonic() - busy_since < within_s
-
     # -- the loop -------------------------------------------------------------------------------
 
     def _main(self) -> None:
@@ -94,10 +90,11 @@ class Worker:
             while not self._stopping:
                 self._loop()
         except BaseException as exc:
-            log.critical("the engine thread died", exc_info=True)
+            log_event(log, logging.CRITICAL, "the engine thread died", exc_info=True, code="engine_died")
             self._on_crash(exc)
 
     def _loop(self) -> None:
+        self.pulse.beat()
         self._wake.clear()
         while self._incoming:
             self._scheduler.add(self._incoming.popleft(), monotonic())
@@ -108,6 +105,7 @@ class Worker:
             self._step(batch)
             return
         look = self._scheduler.next_look()
+        self.pulse.rest()
         self._wake.wait(None if look is None else max(0.0, look - monotonic()))
 
     def _sweep(self) -> None:
@@ -121,18 +119,15 @@ class Worker:
 
     def _step(self, batch: Sequence[Entry]) -> None:
         synthesizer = self._voices[batch[0].job.voice].synthesizer
-        begin = self.busy_since = monotonic()
+        begin = monotonic()
         batch = [entry for entry in batch if self._open(entry, begin)]
         if not batch:
-            self.busy_since = 0.0
             return
         try:
             pieces = synthesizer.step([e.stream for e in batch])
         except Exception as exc:
             self._fault(batch, exc)
             return
-        finally:
-            self.busy_since = 0.0
         end = monotonic()
         self._faults = 0
         self.meter.step(begin, end, len(batch))
@@ -204,6 +199,7 @@ class Worker:
         if entry.served == 0:
             job.fail(UnspeakableText("the text has nothing to speak"))
         elif not job.ended and job.sink is not None:
+            job.timeline.synthesized = monotonic()
             job.sink.write(AudioChunk(np.zeros(0, np.float32), last=True))
 
     def _write(self, job: Job, samples: Samples, rate: int, last: bool = False) -> None:
@@ -214,7 +210,10 @@ class Worker:
                 return
             piece = samples[at : at + step].copy()
             job.timeline.audio_s += piece.size / rate
-            job.sink.write(AudioChunk(piece, last and at + step >= samples.size))
+            ends = last and at + step >= samples.size
+            if ends:
+                job.timeline.synthesized = monotonic()
+            job.sink.write(AudioChunk(piece, ends))
 
     def _close(self, entry: Entry) -> None:
         if entry.stream is not None:
@@ -224,7 +223,16 @@ class Worker:
     def _fault(self, batch: Sequence[Entry], exc: Exception) -> None:
         self._faults += 1
         error = exc if isinstance(exc, EdgedError) else InternalError(f"synthesis failed: {exc!r}")
-        log.error("synthesis failed: %s", error.code, exc_info=not isinstance(exc, EdgedError))
+        log_event(
+            log,
+            logging.ERROR,
+            "synthesis failed",
+            exc_info=not isinstance(exc, EdgedError),
+            code=error.code,
+            phase="synthesis",
+            jobs=len(batch),
+            voice=batch[0].job.voice,
+        )
         for entry in batch:
             entry.job.fail(error)
         if self._faults >= MAX_CONSECUTIVE_FAULTS:

@@ -45,6 +45,13 @@ class Daemon:
         self.context = zmq.Context()
         self.start()
 
+    def configure(self, **groups: dict[str, Any]) -> None:
+        """Changes the configuration file, for the next start or reload."""
+        data = yaml.safe_load(self.config.read_text())
+        for group, values in groups.items():
+            data.setdefault(group, {}).update(values)
+        self.config.write_text(yaml.safe_dump(data))
+
     def start(self) -> None:
         with self.log_path.open("a") as log:
             self.process = subprocess.Popen(
@@ -54,7 +61,12 @@ class Daemon:
                 env=self._env,
                 pass_fds=self._pass_fds,
             )
-        self.wait_ready()
+        try:
+            self.wait_ready()
+        except BaseException:  # nobody else knows the process yet
+            self.process.kill()
+            self.process.wait()
+            raise
 
     def wait_ready(self) -> None:
         until = time.monotonic() + READY_WITHIN_S

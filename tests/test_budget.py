@@ -14,7 +14,7 @@ from edged import settings
 from edged.bundle import Bundle
 from edged.engine.buffers import Arena
 from edged.engine.plan import total_mb
-from edged.errors import OverBudget
+from edged.errors import PlanTooLarge
 from edged.job import Params
 from edged.voices.budget import WORK_MB, check
 from edged.voices.demand import demand, slots
@@ -80,7 +80,7 @@ def test_what_it_advises_fits(chattts: Path) -> None:
     check(rows, total_mb(rows), [bundle], settings.Engine())
     each = total_mb(rows) - total_mb(demand(bundle, settings.Engine(slots=3)))
     most = total_mb(rows) + WORK_MB - 1.5 * each
-    with pytest.raises(OverBudget) as caught:
+    with pytest.raises(PlanTooLarge) as caught:
         check(rows, min(most, total_mb(rows) - 0.01), [bundle], settings.Engine())
     found = re.search(r"engine.slots to (\d)", caught.value.hint)
     memory = re.search(r"service.memory_mb to (\d+)", caught.value.hint)
@@ -94,7 +94,7 @@ def test_what_it_advises_fits(chattts: Path) -> None:
 def test_where_no_number_of_slots_fits_the_build_is_named(chattts: Path) -> None:
     bundle = Bundle.load(chattts)
     rows = demand(bundle, settings.Engine())
-    with pytest.raises(OverBudget, match="past_k") as caught:
+    with pytest.raises(PlanTooLarge, match="past_k") as caught:
         check(rows, 1, [bundle, bundle], settings.Engine())
     for setting in ("--positions", "voices.bundles", "service.memory_mb"):
         assert setting in caught.value.hint
@@ -114,7 +114,7 @@ def test_an_over_budget_daemon_refuses_before_it_takes_the_memory(chattts: Path,
         check=False,
     )
     assert result.returncode == 2
-    assert "[over_budget]" in result.stderr
+    assert "[memory_plan]" in result.stderr
     assert "service.memory_mb allows 16" in result.stderr
     assert "Traceback" not in result.stderr
     assert "ready" not in result.stderr

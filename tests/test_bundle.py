@@ -267,7 +267,7 @@ def test_a_place_that_cannot_be_written(tmp_path):
 @pytest.mark.parametrize("exchange", [True, False])
 def test_rebuilding_replaces_and_open_files_stay(tmp_path, monkeypatch, exchange):
     if not exchange:
-        monkeypatch.setattr(bundle_write, "_exchange", lambda *_: False)
+        monkeypatch.setattr(bundle_write, "exchange", lambda *_: False)
     out = tmp_path / "voice"
     for content in ("old", "new"):
         if content == "new":

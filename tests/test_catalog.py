@@ -13,7 +13,7 @@ from edged.bundle_write import write_manifest
 from edged.engine.buffers import Arena
 from edged.errors import ConfigError
 from edged.settings import Settings, Voices
-from edged.voices.catalog import load_voices
+from edged.voices.catalog import load_voices, sources
 
 
 def copy(bundle: Path, out: Path, **changes: object) -> Path:
@@ -26,8 +26,9 @@ def copy(bundle: Path, out: Path, **changes: object) -> Path:
 
 def refused(*bundles: Path) -> str:
     arena = Arena()
+    settings = Settings(voices=Voices(bundles=[str(b) for b in bundles]))
     with pytest.raises(ConfigError) as caught:
-        load_voices(Settings(voices=Voices(bundles=[str(b) for b in bundles])), arena, lambda status: None)
+        load_voices(settings, sources(settings), arena, lambda status: None)
     assert not arena.plan(), "something was loaded first"
     assert caught.value.hint
     return caught.value.message

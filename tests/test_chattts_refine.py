@@ -22,7 +22,7 @@ from edged.job import Params
 from edged.protocol import Started
 from edged.settings import VoiceDefaults
 from edged.voices.api import Voice
-from edged.voices.catalog import load_voices
+from edged.voices.catalog import load_voices, sources
 from edged.voices.chattts import data, refine, speakers
 from edged.voices.chattts.synth import ChatSynthesizer
 from edged.voices.chattts.tokens import SAYABLE, TAG, WORD, Tokens
@@ -518,7 +518,7 @@ def test_a_default_that_cannot_be_stops_the_start(
 ) -> None:
     wanted = settings.Settings(voices=settings.Voices(bundles=[str(tone_bundle)], defaults=defaults))
     with pytest.raises(ConfigError) as caught:
-        load_voices(wanted, Arena(), lambda status: None)
+        load_voices(wanted, sources(wanted), Arena(), lambda status: None)
     assert says in caught.value.message
     assert hint in caught.value.hint
 

@@ -22,6 +22,7 @@ from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
 from edged import journal, log
+from edged.notices import OTHER, message_id
 from edged.settings import Log
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -268,6 +269,17 @@ def test_journal_fields(journald: Journald) -> None:
         "EDGED_PHASE": "text",
         "EDGED_AUDIO_S": "3.21",
     }
+
+
+def test_a_code_leads_to_its_entry_in_the_catalog(journald: Journald) -> None:
+    log.setup(Log(format="journal"), stream=io.StringIO(), journal_socket=journald.path)
+    log.event(LOGGER, logging.INFO, "request refused", code="busy")
+    assert journald.entry()["MESSAGE_ID"] == message_id("busy")
+    LOGGER.warning("a library's own words")
+    entry = journald.entry()
+    assert (entry["EDGED_CODE"], entry["MESSAGE_ID"]) == (OTHER, message_id(OTHER))
+    LOGGER.info("all is well")
+    assert "MESSAGE_ID" not in journald.entry()
 
 
 @pytest.mark.parametrize(

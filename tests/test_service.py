@@ -160,8 +160,13 @@ def test_two_bundles_serve_side_by_side_and_the_first_is_the_default(
 
 
 def test_idle_it_sleeps(tone_bundle: Path) -> None:
-    """No polling: an idle daemon on a battery-powered box must not wake up."""
+    """No polling: an idle daemon on a battery-powered box must not wake up, nor for silent clients."""
     with running(tone_bundle) as daemon:
+        clients = [daemon.socket() for _ in range(30)]
+        for client in clients:
+            send(client, op="ping")
+            receive(client)
+            time.sleep(0.02)  # so that no two of them are in step
         time.sleep(0.5)
 
         def switches() -> int:

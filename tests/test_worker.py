@@ -236,17 +236,16 @@ def test_an_engine_that_keeps_failing_ends_the_worker(make: Any) -> None:
     assert [type(c) for c in crashes] == [RuntimeError]
 
 
-def test_alive_tells_a_hanging_engine_from_a_quiet_one(make: Any) -> None:
+def test_the_pulse_tells_a_hanging_engine_from_a_quiet_one(make: Any) -> None:
     voice = Scripted(delay_s=0.6)
     worker = make(voice)
-    assert worker.alive(0.1)
+    assert worker.pulse.busy_s(time.monotonic()) < 0.1
     made, basket = job("v", Utterance(0, (1,)))
     worker.submit(made)
     time.sleep(0.3)
-    assert not worker.alive(0.1)
-    assert worker.alive(10.0)
+    assert 0.1 < worker.pulse.busy_s(time.monotonic()) < 10.0
     assert basket.done.wait(5)
-    assert worker.alive(0.1)
+    assert worker.pulse.busy_s(time.monotonic()) < 0.1
 
 
 def test_a_waiting_job_fails_at_its_deadline_without_any_other_event(make: Any) -> None:

@@ -14,6 +14,7 @@ from edged.audio.output import STALL_S, Output, Speaker
 from edged.audio.ring import Ring
 from edged.errors import NoAudioDevice
 from edged.job import Samples
+from edged.log import event as log_event
 from edged.settings import Audio
 
 log = logging.getLogger("edged.audio")
@@ -109,7 +110,8 @@ class Loudspeaker:
         except NoAudioDevice as exc:
             error = exc
         except Exception as exc:  # whatever a driver does, jobs that need no loudspeaker go on
-            log.exception("looking for the audio device failed")
+            text = "looking for the audio device failed"
+            log_event(log, logging.ERROR, text, exc_info=True, code=NoAudioDevice.code)
             error = NoAudioDevice(f"looking for the audio device failed: {type(exc).__name__}")
         if speaker is not None:
             frames, keep = ring_frames(self._settings, speaker.rate)
@@ -119,7 +121,7 @@ class Loudspeaker:
             if speaker.name != self.name:
                 log.info("loudspeaker %r, %d Hz, %d channels", speaker.name, speaker.rate, speaker.channels)
         elif str(error) != str(self.error or ""):
-            log.warning("no loudspeaker: %s", error)
+            log_event(log, logging.WARNING, f"no loudspeaker: {error}", code=NoAudioDevice.code)
         self.name = speaker.name if speaker else ""
         self._speaker, self._stale = speaker, speaker is None
         self.error, self.checked_at = error, monotonic()
@@ -140,7 +142,7 @@ class Loudspeaker:
             except NoAudioDevice as exc:  # perhaps only its number changed: look again, once
                 self._speaker, self._stale = None, True
                 self.error, self.checked_at = exc, monotonic()
-        log.warning("no loudspeaker: %s", self.error)
+        log_event(log, logging.WARNING, f"no loudspeaker: {self.error}", code=NoAudioDevice.code)
         return False
 
     def _start(self, speaker: Speaker) -> None:
@@ -172,12 +174,13 @@ class Loudspeaker:
         """One line in the log when the device ran dry."""
         count = self.device_underruns
         if count > self._told and (now - self._told_at > TELL_EVERY_S or not self._told_at):
-            log.warning(
-                "sound underrun: the loudspeaker %r was not fed in time (%d so far); "
-                "raise audio.latency_ms (now %d) if this repeats",
-                self.name,
-                count,
-                self._settings.latency_ms,
+            log_event(
+                log,
+                logging.WARNING,
+                f"sound underrun: the loudspeaker {self.name!r} was not fed in time ({count} so far); "
+                f"raise audio.latency_ms (now {self._settings.latency_ms}) if this repeats",
+                code="sound_underrun",
+                phase="delivery",
             )
             self._told_at = now
         self._told = count

@@ -1,10 +1,13 @@
 """Which loudspeakers there are, and which one the settings mean.
 
-Runs on the thread `edged-player` (for `device`), or on the main thread of `edged audio list`.
+Runs on the thread `edged-player` (for `device`), or on the main thread of `edged audio list` and `doctor`.
 """
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
@@ -60,6 +63,22 @@ def found(voice_rate: int = 24_000) -> list[Found]:
         most = int(info["max_output_channels"])
         listed.append(Found(str(info["name"]), index == default, most, rates, "" if rates else refusal))
     return listed
+
+
+@contextmanager
+def drivers_muted() -> Iterator[None]:
+    """PortAudio and ALSA write about every device that is not there straight to file descriptor 2.
+
+    For commands only: meanwhile nothing else of the process can write there.
+    """
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _channels(info: Any) -> tuple[int, ...]:

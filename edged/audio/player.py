@@ -26,6 +26,7 @@ from edged.audio.segment import PlayerSink
 from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row
 from edged.job import AudioChunk, Job
+from edged.log import event as log_event
 from edged.settings import Audio
 from edged.threads import name_thread
 
@@ -51,6 +52,7 @@ class Player:
             frames, _ = ring_frames(settings, RING_RATE)
             memory = arena.array("ring", (frames, RING_CHANNELS), owner="player")
             arena.note(bound_row("audio.buffer_s", int(settings.buffer_s * sample_rate) * 4))
+        self.volume = settings.volume  # the server thread sets another
         self._settings = settings
         self._wake = wake
         self._speaker = Loudspeaker(settings, sample_rate, memory)
@@ -98,7 +100,7 @@ class Player:
                 self._want_probe = True
             self._want_open = True
             self._poke()
-        return PlayerSink(self, job, sample_rate, job.params.volume * self._settings.volume)
+        return PlayerSink(self, job, sample_rate, job.params.volume * self.volume)
 
     def close(self, drain_s: float = 0.0) -> None:
         """Lets jobs that are being played finish for `drain_s`, fails the rest, closes the device."""
@@ -153,7 +155,7 @@ class Player:
                 self._feed()
                 self._settle(monotonic())
             except Exception as exc:  # a fault here must not leave the box silent until a restart
-                log.exception("the player failed")
+                log_event(log, logging.ERROR, "the player failed", exc_info=True, code="player_failed")
                 self._speaker.close(lost=True)
                 text = f"the player failed: {type(exc).__name__}"
                 self._fail(self._everybody(), errors.InternalError, text)
@@ -236,7 +238,8 @@ class Player:
             if self._speaker.reopen(now):
                 self._speaker.tell_underruns(now)
                 return
-        log.warning("the loudspeaker %r takes no more audio", self.device)
+        text = f"the loudspeaker {self.device!r} takes no more audio"
+        log_event(log, logging.WARNING, text, code=errors.AudioDeviceLost.code, phase="delivery")
         self._speaker.close(lost=True)
         with self._changed:
             sinks = self._line.current

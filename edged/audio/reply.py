@@ -24,6 +24,7 @@ from edged.audio.encode import Data, Encoder
 from edged.audio.outlet import ReplySink
 from edged.errors import InternalError, ResultTooLarge
 from edged.job import AudioChunk, Job
+from edged.log import event as log_event
 from edged.protocol import Audio, Event
 from edged.threads import name_thread
 
@@ -163,8 +164,16 @@ class Replies:
                 elif not sink.job.ended:
                     self._encode(sink, chunk)
             except Exception as exc:  # whatever an encoder does, the other jobs go on
-                log.exception("job %s: encoding %s failed", sink.job.id, sink.encoder.format)
                 message = f"encoding {sink.encoder.format} failed: {type(exc).__name__}"
+                log_event(
+                    log,
+                    logging.ERROR,
+                    message,
+                    exc_info=True,
+                    job=sink.job.id,
+                    code="encoding_failed",
+                    phase="delivery",
+                )
                 sink.job.fail(InternalError(message))
 
     def _next(self) -> tuple[ReplySink, AudioChunk | None] | None:

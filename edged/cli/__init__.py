@@ -15,7 +15,7 @@ from typing import NoReturn
 import click
 
 from edged import __version__
-from edged.cli import audio, bundles, daemon, exits, info, speech, voice
+from edged.cli import audio, bundles, daemon, doctor, exits, info, speech, top, voice
 from edged.cli.context import State, endpoint_options
 from edged.errors import EdgedError
 
@@ -26,7 +26,10 @@ COMMANDS = (
     info.status,
     info.voices,
     info.stats,
+    top.top,
+    doctor.doctor,
     info.ping,
+    daemon.reload,
     bundles.bundle,
     voice.voice,
     audio.audio,

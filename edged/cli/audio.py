@@ -5,10 +5,6 @@ Neighbour: `edged.audio.find`, imported when the command runs.
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
-
 import click
 
 from edged.cli.context import State, json_option, pass_state
@@ -29,9 +25,9 @@ def list_devices(state: State) -> None:
 
     The daemon uses the first of the rates. A device that another program holds shows none.
     """
-    from edged.audio.find import found
+    from edged.audio.find import drivers_muted, found
 
-    with _drivers_muted():
+    with drivers_muted():
         devices = found()
     if state.as_json:
         import msgspec
@@ -47,16 +43,3 @@ def list_devices(state: State) -> None:
         for d in devices
     ]
     table(("device", "channels", "rates"), rows)
-
-
-@contextmanager
-def _drivers_muted() -> Iterator[None]:
-    """PortAudio and ALSA write about every device that is not there straight to file descriptor 2."""
-    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
-    os.dup2(nowhere, 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
-        os.close(nowhere)

@@ -1,4 +1,4 @@
-"""`edged bundle build | verify | list`: the voices on this machine. Main thread.
+"""`edged bundle build | verify | list`: the voices on this machine. Main thread. `store` has the others.
 
 Neighbours: `edged.bundle`, `edged.compiler` and `edged.config`, imported when their command runs.
 """
@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from edged.cli import store
 from edged.cli.context import State, json_option, pass_state
 from edged.cli.exits import FAILED, OK, complain, document, tell, write_json
 from edged.cli.render import fields, progress_bar, table
@@ -21,7 +22,11 @@ if TYPE_CHECKING:
 
 @click.group()
 def bundle() -> None:
-    """Build, check and list voice bundles."""
+    """Build, check and list voice bundles; install, try, use and take back versions of them."""
+
+
+for _command in (store.install, store.activate, store.rollback, store.prune):
+    bundle.add_command(_command)
 
 
 @bundle.command()
@@ -158,7 +163,7 @@ def list_bundles(state: State) -> int:
     if state.as_json:
         write_json(document({"bundles": found, "searched": [str(path) for path in directories]}))
     elif found:
-        columns = ("bundle", "state", "family", "precision", "version", "path")
+        columns = ("bundle", "role", "state", "family", "precision", "version", "path")
         table(columns, [[entry[column] for column in columns] for entry in found])
         for entry in found:
             if entry["message"]:
@@ -169,12 +174,17 @@ def list_bundles(state: State) -> int:
 
 
 def _entry(path: Path) -> dict[str, str]:
-    """What is told about a bundle; its `state` is ok or the code of what is wrong with it."""
+    """What is told about a bundle; its `state` is ok or the code of what is wrong with it.
+
+    role: of a version in the store, current, previous or spare.
+    """
     from edged.bundle import Bundle, read_manifest
     from edged.errors import BundleError
+    from edged.store import Store
 
     entry = dict.fromkeys(("family", "precision", "version", "message", "hint"), "")
-    entry |= {"bundle": path.name, "state": "ok", "path": str(path)}
+    roles = {v.path.name: v.role or "spare" for v in Store(path.parent).versions()}
+    entry |= {"bundle": path.name, "role": roles.get(path.name, ""), "state": "ok", "path": str(path)}
     try:
         manifest = read_manifest(path)
         entry |= {

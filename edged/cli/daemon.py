@@ -11,8 +11,9 @@ from pathlib import Path
 
 import click
 
-from edged.cli.context import Endpoint, State, json_option, pass_state
+from edged.cli.context import Endpoint, State, client_command, json_option, pass_state
 from edged.cli.exits import OK, USAGE, complain, document, naming, tell, write_json
+from edged.cli.render import fields
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -44,6 +45,31 @@ def _folder_or_name(bundle: str) -> str:
     other commands; any other name is looked for among the installed ones."""
     there = "/" not in bundle and Path(bundle, "manifest.json").is_file()
     return f"./{bundle}" if there else bundle
+
+
+@click.command()
+@client_command
+@pass_state
+def reload(state: State) -> None:
+    """Make the daemon read its configuration and bundles again; no job is dropped.
+
+    When they cannot be used, it goes on with the old ones, and this command fails.
+    """
+    with state.client() as client:
+        reply = client.reload()
+
+    def text() -> None:
+        fields(
+            [
+                ("changed", ", ".join(reply.changed) or "no setting"),
+                ("loaded", ", ".join(reply.loaded) or "no voice anew"),
+                *((f"bundle {name}", path) for name, path in reply.bundles.items()),
+            ]
+        )
+        if reply.restart:
+            complain(f"a restart is needed for: {', '.join(reply.restart)}", "systemctl restart edged")
+
+    state.show(reply, text)
 
 
 @click.command("check-config")

@@ -31,6 +31,7 @@ Exit codes:
   4    the daemon did not answer in time
   5    the daemon cannot do it now: try again
   6    a part is missing: an optional package, a voice bundle, a loudspeaker
+  75   serve: its memory stayed over the budget; systemd starts it again
   130  interrupted (Ctrl-C); the job was cancelled
 """
 
@@ -38,7 +39,17 @@ _CODES: tuple[tuple[tuple[type[EdgedError], ...], int], ...] = (
     ((errors.ConfigError,), USAGE),
     ((errors.NoDaemon,), NO_DAEMON),
     ((errors.ReplyTimeout,), TIMEOUT),
-    ((errors.Busy, errors.Starting, errors.ShuttingDown, errors.DeadlineMissed), BUSY),
+    (
+        (
+            errors.Busy,
+            errors.OverBudget,
+            errors.Starting,
+            errors.ShuttingDown,
+            errors.DeadlineMissed,
+            errors.StoreBusy,
+        ),
+        BUSY,
+    ),
     ((errors.MissingExtra, errors.BundleMissing, errors.AudioError), MISSING),
 )
 

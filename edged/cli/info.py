@@ -55,6 +55,14 @@ def _plan(reply: StatusReply) -> list[tuple[str, ...]]:
     return rows
 
 
+def _budget(reply: StatusReply) -> str:
+    """Nothing from a daemon that does not watch its memory, or has only just started."""
+    if not (reply.budget_mb and reply.used_mb):
+        return ""
+    told = {"high": ", high", "full": ", new jobs are refused"}.get(reply.memory_state, "")
+    return f"{reply.used_mb:.0f} of {reply.budget_mb:g} MB ({reply.used_mb / reply.budget_mb:.0%}){told}"
+
+
 def _facts(reply: StatusReply) -> list[tuple[str, str]]:
     found = [
         ("state", reply.state),
@@ -62,6 +70,7 @@ def _facts(reply: StatusReply) -> list[tuple[str, str]]:
         ("process", str(reply.pid)),
         ("running for", duration(reply.uptime_s)),
         ("memory", f"{reply.rss_mb:.1f} MB, of it {reply.buffers_mb:.1f} MB buffers"),
+        ("memory budget", _budget(reply)),
         ("loudspeaker", reply.audio_device or "none"),
         ("sound error", reply.audio_error),
         ("endpoint", reply.endpoint),

@@ -2,7 +2,7 @@
 
 Main thread. On a terminal the table is drawn anew each time (rich), elsewhere each time adds a line. It
 outlives the daemon: while none answers it says so, and goes on when one does. Neighbours: `info` (the
-command), `context` (the client).
+command), `context` (the client), `top` (its other user).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from edged.cli.context import State
 from edged.cli.exits import tell
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
     from edged.client import Client
     from edged.protocol import StatsReply
 
+T = TypeVar("T")
 BARS = "▁▂▃▄▅▆▇█"
 HISTORY = 60  # values in a sparkline
 ANSWER_S = 2.0  # a daemon that is silent for longer is shown as absent; it is asked again
@@ -103,18 +104,18 @@ class History:
 
 
 class Asker:
-    """Asks for figures and never fails: without a daemon there are none."""
+    """Asks the daemon and never fails: without one there is no answer."""
 
     def __init__(self, state: State) -> None:
         self._state = state
         self._state.timeout_s = min(state.timeout_s, ANSWER_S)
         self._client: Client | None = None
 
-    def ask(self) -> StatsReply | None:
+    def ask(self, question: Callable[[Client], T]) -> T | None:
         try:
             if self._client is None:
                 self._client = self._state.client()
-            return self._client.stats()
+            return question(self._client)
         except TransportError:
             self.close()  # the next one looks for the daemon anew
             return None
@@ -143,7 +144,7 @@ def _lines(state: State, asker: Asker, interval_s: float) -> None:
     """One line each time: JSON, or every figure with its name."""
     history = History()
     while True:
-        reply = asker.ask()
+        reply = asker.ask(lambda client: client.stats())
         if reply is None:
             if not state.as_json:
                 tell("no daemon")
@@ -161,9 +162,9 @@ def _live(asker: Asker, interval_s: float) -> None:
     from rich.live import Live
 
     history = History()
-    with _keys() as pressed, Live(console=Console(), screen=True, auto_refresh=False) as live:
+    with keys() as pressed, Live(console=Console(), screen=True, auto_refresh=False) as live:
         while True:
-            reply = asker.ask()
+            reply = asker.ask(lambda client: client.stats())
             if reply is not None:
                 history.add(reply)
             live.update(_table(history, reply, interval_s), refresh=True)
@@ -185,7 +186,7 @@ def _table(history: History, reply: StatsReply | None, interval_s: float) -> Tab
 
 
 @contextmanager
-def _keys() -> Iterator[Callable[[float], str]]:
+def keys() -> Iterator[Callable[[float], str]]:
     """A function that waits for a key, and no longer than so many seconds; "" when there was none."""
 
     def pressed(seconds: float) -> str:

@@ -134,10 +134,14 @@ class AsyncClient(Base):
     async def ping(self) -> protocol.Pong:
         return await self._ask(protocol.Ping(id=self._id()), protocol.Pong)
 
+    async def reload(self) -> protocol.ReloadReply:
+        """Makes the daemon read its configuration and bundles again; returns when the new ones are in use."""
+        return await self._ask(protocol.Reload(id=self._id()), protocol.ReloadReply, long=True)
+
     # -- the socket -----------------------------------------------------------------------------
 
-    async def _ask(self, request: protocol.Request, kind: type[E]) -> E:
-        call = await self._send(request, long=False)
+    async def _ask(self, request: protocol.Request, kind: type[E], long: bool = False) -> E:
+        call = await self._send(request, long)
         with self._ending(call):
             return expect((await self._next(call, None))[0], kind)
 

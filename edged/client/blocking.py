@@ -138,10 +138,14 @@ class Client(Base):
     def ping(self) -> protocol.Pong:
         return self._ask(protocol.Ping(id=self._id()), protocol.Pong)
 
+    def reload(self) -> protocol.ReloadReply:
+        """Makes the daemon read its configuration and bundles again; returns when the new ones are in use."""
+        return self._ask(protocol.Reload(id=self._id()), protocol.ReloadReply, long=True)
+
     # -- the socket -----------------------------------------------------------------------------
 
-    def _ask(self, request: protocol.Request, kind: type[E]) -> E:
-        call = self._send(request, long=False)
+    def _ask(self, request: protocol.Request, kind: type[E], long: bool = False) -> E:
+        call = self._send(request, long)
         with self._ending(call):
             return expect(self._next(call, None)[0], kind)
 

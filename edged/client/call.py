@@ -10,6 +10,7 @@ from edged import protocol
 from edged.errors import EdgedError
 from edged.protocol import AnyEvent
 
+_LAST = (*protocol.TERMINAL, protocol.ReloadReply)  # of a long call
 Answer = tuple[AnyEvent, bytes]
 OnEvent = Callable[[AnyEvent], None]
 
@@ -36,10 +37,10 @@ class Call:
         self.since = monotonic()
         if isinstance(answer, EdgedError):
             raise answer
-        self._ended = isinstance(answer[0], protocol.TERMINAL)
+        self._ended = isinstance(answer[0], _LAST)
         return answer
 
     def has_ended(self) -> bool:
         """Whether its last event has come, taken or not."""
         waiting = [answer[0] for answer in self.answers if not isinstance(answer, EdgedError)]
-        return self._ended or any(isinstance(event, protocol.TERMINAL) for event in waiting)
+        return self._ended or any(isinstance(event, _LAST) for event in waiting)

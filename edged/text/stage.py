@@ -16,7 +16,8 @@ from time import monotonic
 
 from edged.errors import EdgedError, InternalError, RequestError
 from edged.job import Job, Utterance
-from edged.threads import name_thread
+from edged.log import event as log_event
+from edged.threads import Pulse, name_thread
 from edged.voices.api import Frontend
 
 log = logging.getLogger("edged.text")
@@ -50,6 +51,7 @@ class TextStage:
         self._incoming: deque[Job] = deque()
         self._wake = threading.Event()
         self._stopping = False
+        self.pulse = Pulse()  # a round: one sentence
         self._thread = threading.Thread(target=self._main, name="edged-text", daemon=True)
 
     def start(self) -> None:
@@ -70,14 +72,18 @@ class TextStage:
         try:
             self._serve()
         except BaseException as exc:
-            log.critical("the text thread died: %s", type(exc).__name__)
+            log_event(
+                log, logging.CRITICAL, "the text thread died", code="text_died", fault=type(exc).__name__
+            )
             self._on_crash(exc)
 
     def _serve(self) -> None:
         work: list[_Open] = []
         while not self._stopping:
             if not work:
+                self.pulse.rest()
                 self._wake.wait()
+            self.pulse.beat()
             self._wake.clear()
             while self._incoming:
                 job = self._incoming.popleft()
@@ -100,7 +106,16 @@ class TextStage:
             error = exc if isinstance(exc, EdgedError) else InternalError("the text could not be prepared")
             # The traceback of a text frontend can quote the text: only its type is logged.
             level = logging.INFO if isinstance(exc, RequestError) else logging.ERROR
-            log.log(level, "job %s: preparing the text failed: %s", job.id, type(exc).__name__)
+            log_event(
+                log,
+                level,
+                "preparing the text failed",
+                job=job.id,
+                code=error.code,
+                voice=job.voice,
+                phase="text",
+                fault=type(exc).__name__,
+            )
             log.debug("job %s: traceback", job.id, exc_info=True)
             job.fail(error)
             return False

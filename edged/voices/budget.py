@@ -14,7 +14,7 @@ import msgspec
 from edged import settings
 from edged.bundle import Bundle
 from edged.engine.plan import PlanRow, total_mb
-from edged.errors import OverBudget
+from edged.errors import PlanTooLarge
 from edged.voices.demand import demand, slots
 
 PARTS = 4  # the largest parts of the plan, told in the message
@@ -24,7 +24,7 @@ WORK_MB = 16.0  # left free by what is advised: work arrays that are counted onl
 def check(
     rows: Sequence[PlanRow], most_mb: float, bundles: Sequence[Bundle], config: settings.Engine
 ) -> None:
-    """Raises `OverBudget`, which names the settings that would make the plan fit."""
+    """Raises `PlanTooLarge`, which names the settings that would make the plan fit."""
     needed = total_mb(rows)
     if needed <= most_mb:
         return
@@ -40,7 +40,7 @@ def check(
     over = needed + WORK_MB - most_mb
     ways += [f"lower {r.name}" for r in rows if r.kind == "bound" and r.megabytes > over]
     ways.append(f"raise service.memory_mb to {math.ceil(needed + WORK_MB)} if the machine has that much")
-    raise OverBudget(
+    raise PlanTooLarge(
         f"the memory plan needs {needed:.1f} MB, service.memory_mb allows {most_mb:g} ({told})",
         ", or ".join(ways),
     )

@@ -1,24 +1,28 @@
 """Which voices this daemon speaks with: finds, verifies, opens and warms up their bundles.
 
-Main thread, at start. Neighbours: the service calls it; it uses `bundle` for the files and
-`load` for the families.
+Loading thread: main at start, `edged-reload` later. Neighbours: the service calls it; it uses `bundle` for
+the files and `load` for the families.
 """
 
 from __future__ import annotations
 
+import hashlib
 import logging
 import subprocess
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from edged.bundle import Bundle, find
+from edged.bundle import MANIFEST, Bundle, find
 from edged.engine.buffers import Arena
-from edged.errors import BundleMissing, ConfigError, did_you_mean
+from edged.engine.plan import PlanRow
+from edged.errors import BundleError, BundleMissing, ConfigError, did_you_mean
 from edged.paths import bundle_directories
 from edged.settings import Settings, VoiceDefaults
+from edged.store import Store
 from edged.voices import budget
 from edged.voices.api import Voice, VoiceCard
 from edged.voices.demand import demand
@@ -28,33 +32,109 @@ log = logging.getLogger("edged.voices")
 BUILT_IN = "hibari"
 
 
-def load_voices(settings: Settings, arena: Arena, status: Callable[[str], object]) -> dict[str, Voice]:
-    """Every voice of the configured bundles by name, warmed up. Raises `BundleError` or `ConfigError`."""
-    voices: dict[str, Voice] = {}
-    most_mb, noted = settings.service.memory_mb, arena.plan()
-    bundles = []
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where a configured bundle is, links followed, and its manifest's hash: it tells a changed one."""
+
+    name: str
+    path: Path
+    digest: str
+
+
+def sources(settings: Settings) -> tuple[Source, ...]:
+    """The configured bundles as they are now. Raises `BundleError` when one is not there."""
+    found = []
     for name in settings.voices.bundles:
-        status(f"loading {name}")
-        bundles.append(Bundle.load(_locate(name, settings)))
+        path = _locate(name, settings)
+        # Followed once: a link that is switched meanwhile must not give the files of two versions.
+        found.append(_source(name, path.resolve() if path.is_symlink() else path))
+    return tuple(found)
+
+
+def _source(name: str, path: Path) -> Source:
+    try:
+        return Source(name, path, hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest())
+    except OSError:  # loading it will tell
+        return Source(name, path, "")
+
+
+def former(wanted: Sequence[Source]) -> tuple[Source, ...]:
+    """The same bundles, in the versions that were in use before instead of those that cannot be used.
+
+    Where each can be read, nobody knows which one it is: then all that have a version before.
+    """
+    before = {}
+    damaged = []
+    for source in wanted:
+        store = Store(source.path.parent)
+        if store.current(source.name) == source.path.name and (name := store.previous(source.name)):
+            before[source.name] = _source(source.name, source.path.with_name(name))
+            try:
+                Bundle.load(source.path)
+            except BundleError:
+                damaged.append(source.name)
+    instead = damaged or before
+    return tuple(before[s.name] if s.name in instead else s for s in wanted)
+
+
+def load_voices(
+    settings: Settings,
+    wanted: Sequence[Source],
+    arena: Arena,
+    status: Callable[[str], object],
+    beside: Sequence[PlanRow] = (),
+) -> dict[str, Voice]:
+    """Every voice of these bundles by name, warmed up; `beside` is memory that is in use meanwhile.
+
+    Raises `BundleError`, `EngineError` or `ConfigError`, and then leaves nothing open.
+    """
+    voices: dict[str, Voice] = {}
+    try:
+        _load(voices, settings, wanted, arena, status, beside)
+    except BaseException:
+        for voice in voices.values():
+            voice.close()
+        raise
+    return voices
+
+
+def _load(
+    voices: dict[str, Voice],
+    settings: Settings,
+    wanted: Sequence[Source],
+    arena: Arena,
+    status: Callable[[str], object],
+    beside: Sequence[PlanRow],
+) -> None:
+    most_mb, noted = settings.service.memory_mb, [*beside, *arena.plan()]
+    bundles = []
+    for source in wanted:
+        status(f"loading {source.name}")
+        bundles.append(Bundle.load(source.path))
     _check_names(bundles)
     expected = [row for bundle in bundles for row in demand(bundle, settings.engine)]
     budget.check([*noted, *expected], most_mb, bundles, settings.engine)  # before anything large is loaded
     for bundle in bundles:
         for voice in open_bundle(bundle, settings.engine, arena):
             voices[voice.card.name] = voice
-    budget.check(arena.plan(), most_mb, bundles, settings.engine)  # with work arrays, before it is resident
-    default = settings.voices.default
-    if default and default not in voices:
-        raise ConfigError(
-            f"voices.default {default!r} is in none of the loaded bundles",
-            f"the loaded voices are: {', '.join(voices)}",
-        )
-    _check_defaults(settings.voices.defaults, {name: voice.card for name, voice in voices.items()})
+    # With work arrays, and before it is resident.
+    budget.check([*beside, *arena.plan()], most_mb, bundles, settings.engine)
+    check_choices(settings, {name: voice.card for name, voice in voices.items()})
     for voice in voices.values():
         status(f"warming up {voice.card.name}")
         if settings.service.warmup:
             voice.warm_up()
-    return voices
+
+
+def check_choices(settings: Settings, cards: Mapping[str, VoiceCard]) -> None:
+    """The settings that name voices name loaded ones."""
+    default = settings.voices.default
+    if default and default not in cards:
+        raise ConfigError(
+            f"voices.default {default!r} is in none of the loaded bundles",
+            f"the loaded voices are: {', '.join(cards)}",
+        )
+    _check_defaults(settings.voices.defaults, cards)
 
 
 def _check_names(bundles: Sequence[Bundle]) -> None:

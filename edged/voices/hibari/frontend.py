@@ -15,6 +15,7 @@ from hibari.tts import Hibari
 
 from edged.errors import EdgedError
 from edged.job import Params, Utterance
+from edged.log import event as log_event
 from edged.voices.hibari.synth import MAX_SPEED, MIN_SPEED
 
 log = logging.getLogger(__name__)
@@ -143,7 +144,8 @@ class HibariFrontend:
         except EdgedError:
             raise
         except Exception:
-            log.warning("the G2P failed on a sentence: reading it word by word", exc_info=False)
+            text = "the G2P failed on a sentence: reading it word by word"
+            log_event(log, logging.WARNING, text, code="unreadable_word", phase="text")
         read = []
         for word in piece.split():
             try:
@@ -151,7 +153,8 @@ class HibariFrontend:
             except EdgedError:
                 raise
             except Exception:
-                log.warning("the G2P failed on a word: left out")
+                text = "the G2P failed on a word: left out"
+                log_event(log, logging.WARNING, text, code="unreadable_word", phase="text")
         return " ".join(read)
 
 

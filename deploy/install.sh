@@ -1,0 +1,308 @@
+#!/bin/sh
+# Installs edged from the package in which this file lies; needs no network.
+#
+#   sudo ./install.sh [install] [--python PATH] [--prefix DIR] [--no-start]
+#   sudo /opt/edged/install.sh rollback                  back to the release before
+#   sudo /opt/edged/install.sh uninstall [--keep-voices] [--purge]
+#
+# Running it again changes nothing; running a newer package's upgrades and keeps the configuration. An
+# upgrade whose configuration check or start fails leaves the release that was there in service.
+#
+#   /opt/edged/releases/ID/    a Python environment with the program, the built-in voice, units, licences
+#   /opt/edged/current         link to the release in service; "previous" to the one before
+#   /opt/edged/bin, lib, ...   links into current: bin/edged is what the unit starts
+#   PREFIX/lib/systemd ...     units, catalogs, the user edged (PREFIX is /usr/local, /usr for the .deb)
+#   /etc/edged/edged.yaml      yours; replaced only while it is as it was installed
+#   /var/lib/edged             voices added on this machine
+set -eu
+umask 022
+unset PYTHONPATH PYTHONHOME PYTHONSTARTUP
+PATH=$PATH:/usr/sbin:/sbin # su without "-" leaves them out
+
+OPT=/opt/edged
+ETC=/etc/edged
+STATE=/var/lib/edged
+UNIT=edged.service
+
+say() { printf '%s\n' "edged: $*"; }
+warn() { printf '%s\n' "edged: warning: $*" >&2; }
+fail() { # MESSAGE HINT
+    printf '%s\n' "edged: $1" "  $2" >&2
+    exit 1
+}
+usage() {
+    sed -n '2,8s/^# \{0,1\}//p' "$0"
+    exit "$1"
+}
+
+main() {
+    command=install python='' prefix='' start=yes keep_voices=no purge=no
+    case ${1-} in install | rollback | uninstall) command=$1 && shift ;; esac
+    while [ $# -gt 0 ]; do
+        case $1 in
+        --python | --prefix)
+            [ $# -gt 1 ] || usage 2 >&2
+            if [ "$1" = --python ]; then python=$2; else prefix=$2; fi
+            shift
+            ;;
+        --no-start) start=no ;;
+        --keep-voices) keep_voices=yes ;;
+        --purge) purge=yes ;;
+        -h | --help) usage 0 ;;
+        *) usage 2 >&2 ;;
+        esac
+        shift
+    done
+    [ "$(id -u)" = 0 ] || fail "this needs the rights of root" "sudo $0 $command"
+    if [ "$command" = uninstall ]; then uninstall && return; fi
+    mkdir -p "$OPT/releases"
+    exec 9>"$OPT/.lock"
+    flock -n 9 || fail "another installation is running" "wait until it has ended"
+    [ -n "$prefix" ] || prefix=$(cat "$OPT/.prefix" 2>/dev/null || echo /usr/local)
+    case $prefix in /*) ;; *) fail "--prefix $prefix is not an absolute path" "give one, as /usr/local" ;; esac
+    "$command"
+}
+
+install() {
+    here=$(cd "$(dirname "$(readlink -f "$0")")" && pwd)
+    [ -f "$here/SHA256SUMS" ] ||
+        fail "there is no package beside $0" "unpack the archive and run the install.sh in it"
+    check_package
+    release=$(fact version)-$(sha256sum "$here/SHA256SUMS" | cut -c1-8)
+    if is_whole "$release"; then
+        say "release $release is there already"
+    else
+        make_release "$OPT/releases/$release"
+    fi
+    loudspeaker_library
+    switch "$release"
+}
+
+rollback() {
+    [ -L "$OPT/previous" ] || fail "there is no release to go back to" "ls $OPT/releases"
+    release=$(basename "$(readlink "$OPT/previous")")
+    is_whole "$release" || fail "the release $release is damaged" "install its package again"
+    switch "$release"
+}
+
+uninstall() {
+    if booted; then
+        systemctl disable --now --quiet $UNIT 2>/dev/null || true
+        systemctl reset-failed $UNIT 2>/dev/null || true
+    elif command -v systemctl >/dev/null; then
+        systemctl disable --quiet $UNIT 2>/dev/null || true
+    fi
+    if [ -f "$OPT/.files" ]; then
+        while read -r file; do rm -f "$file"; done <"$OPT/.files"
+    fi
+    rm -rf "$OPT"
+    if [ $keep_voices = no ]; then rm -rf "$STATE"; fi
+    if [ $purge = yes ]; then
+        rm -rf "$ETC"
+        if [ $keep_voices = no ]; then userdel edged 2>/dev/null || true; fi
+    fi
+    refresh
+    if [ -d "$ETC" ]; then say "removed; the configuration in $ETC is kept"; else say "removed"; fi
+}
+
+# -- what the package needs -----------------------------------------------------------------------
+
+fact() { sed -n "s/^$1=//p" "$here/package"; }
+
+check_package() {
+    (cd "$here" && sha256sum --check --quiet --strict SHA256SUMS) ||
+        fail "the package is damaged" "copy the archive again and unpack it again"
+    [ "$(uname -m)" = "$(fact arch)" ] ||
+        fail "the package is for $(fact arch), this machine is $(uname -m)" \
+            "make one with: deploy/make-offline-package --arch $(uname -m)"
+    glibc=$(getconf GNU_LIBC_VERSION | cut -d' ' -f2)
+    [ "$(printf '%s\n' "$glibc" "$(fact glibc)" | sort -V | head -n 1)" = "$(fact glibc)" ] ||
+        fail "the package needs glibc $(fact glibc), this system has $glibc" \
+            "make one with: deploy/make-offline-package --glibc $glibc"
+    room=$(df -Pm "$OPT" | awk 'NR == 2 {print $4}')
+    [ "$room" -ge "$(fact room_mb)" ] ||
+        fail "$OPT has $room MB free, a release takes $(fact room_mb) MB" "free some space"
+    find_python
+}
+
+find_python() { # sets python
+    for candidate in "$python" "python$(fact python)" python3 "/usr/bin/python$(fact python)"; do
+        [ -n "$candidate" ] || continue
+        found=$("$candidate" -c 'import sys, venv; print("%d.%d" % sys.version_info[:2], sys.executable)' \
+            2>/dev/null) || continue
+        [ "${found%% *}" = "$(fact python)" ] || continue
+        python=${found#* }
+        case $python in
+        /root/* | /home/*) warn "the service's user may have no access to $python; see --python" ;;
+        esac
+        return
+    done
+    fail "Python $(fact python) is not there" \
+        "name it with --python, or make a package for yours: deploy/make-offline-package --python 3.N"
+}
+
+loudspeaker_library() {
+    if ldconfig -p | grep -q 'libportaudio\.so\.2'; then return; fi
+    # dpkg cannot be called by a package that dpkg is just installing.
+    if [ -d "$here/debs" ] && [ -z "${DPKG_MAINTSCRIPT_PACKAGE-}" ] && dpkg --install "$here"/debs/*.deb; then
+        return
+    fi
+    warn "PortAudio is missing: audio can be sent to programs, but not played (apt install libportaudio2)"
+}
+
+# -- releases -------------------------------------------------------------------------------------
+
+is_whole() { # ID: the release is whole, and its Python still there
+    [ -f "$OPT/releases/$1/.complete" ] && "$OPT/releases/$1/bin/edged" --version >/dev/null 2>&1
+}
+
+make_release() { # PATH; an interrupted one has no .complete, and is made again
+    say "making $1"
+    rm -rf "$1"
+    "$python" -m venv --without-pip "$1"
+    set -- "$1" "$here"/wheels/pip-*.whl
+    PIP_CONFIG_FILE=/dev/null "$1/bin/python" "$2/pip" --isolated --quiet install --no-index --no-deps \
+        --no-cache-dir --disable-pip-version-check --root-user-action=ignore \
+        --find-links "$here/wheels" --require-hashes --requirement "$here/requirements.txt"
+    mkdir -p "$1/share/edged"
+    for part in bundles systemd config licences install.sh README.md LICENSE NOTICE package; do
+        cp -R "$here/$part" "$1/share/edged/"
+    done
+    sync -f "$1"
+    touch "$1/.complete"
+}
+
+switch() { # ID: puts a release in service, or leaves the one that is
+    before='' older=''
+    if [ -L "$OPT/current" ]; then before=$(basename "$(readlink "$OPT/current")"); fi
+    if [ -L "$OPT/previous" ]; then older=$(readlink "$OPT/previous"); fi
+    activate "$1"
+    if serve; then
+        prune
+        say "release $1 is installed"
+    elif [ -n "$before" ] && [ "$before" != "$1" ]; then
+        warn "release $1 did not start; going back to $before"
+        activate "$before"
+        # What does not start is no release to go back to, unless it was one (this is a rollback).
+        if [ -n "$older" ]; then link "$older" "$OPT/previous"; else rm "$OPT/previous"; fi
+        prune
+        serve || warn "release $before does not start either"
+        fail "the upgrade failed" "journalctl -u edged -n 50"
+    else
+        fail "it is installed, but does not start" "journalctl -u edged -n 50"
+    fi
+}
+
+prune() { # all releases but the one in service and the one before
+    for path in "$OPT"/releases/*; do
+        case $path in
+        "$(readlink -f "$OPT/current")" | "$(readlink -f "$OPT/previous")") ;;
+        *) rm -rf "$path" ;;
+        esac
+    done
+}
+
+activate() { # ID
+    share=$OPT/releases/$1/share/edged
+    now=
+    if [ -L "$OPT/current" ]; then now=$(basename "$(readlink "$OPT/current")"); fi
+    configuration "$OPT/releases/$1" "$OPT/current/share/edged/config/edged.yaml"
+    changed=no
+    printf '%s\n' "$prefix" >"$OPT/.prefix"
+    place_files
+    accounts
+    if [ "$now" != "$1" ]; then
+        changed=yes
+        link "releases/$1" "$OPT/current"
+        if [ -n "$now" ]; then link "releases/$now" "$OPT/previous"; fi
+    fi
+    for name in bin lib share pyvenv.cfg; do link "current/$name" "$OPT/$name"; done # so that it is one, too
+    link share/edged/install.sh "$OPT/install.sh"
+}
+
+link() { # TARGET NAME: in one step, so that the service finds the old or the new one
+    ln -sfn "$1" "$2.new"
+    mv -T "$2.new" "$2"
+}
+
+configuration() { # RELEASE OLD-DEFAULT
+    mkdir -p "$ETC"
+    file=$ETC/edged.yaml
+    if [ ! -e "$file" ] || cmp -s "$file" "$2"; then
+        cp "$1/share/edged/config/edged.yaml" "$file.new"
+        mv "$file.new" "$file"
+    elif ! "$1/bin/edged" check-config "$file"; then
+        fail "this release cannot use $file (see above); nothing was changed" "correct it and run this again"
+    fi
+}
+
+place_files() { # units, catalogs, users: those of the release in $share; sets changed
+    : >"$OPT/.files.new"
+    for file in "$share"/systemd/* "$share"/systemd/*.d/*; do
+        name=${file#"$share"/systemd/}
+        case $name in
+        *.service | *.socket | *.timer) target=$prefix/lib/systemd/system/$name ;;
+        *.catalog) target=$prefix/lib/systemd/catalog/$name ;;
+        sysusers.d/*.conf | tmpfiles.d/*.conf) target=$prefix/lib/$name ;;
+        *) continue ;; # drop-ins are for the administrator to choose
+        esac
+        place "$file" "$target"
+    done
+    if [ -e "$prefix/bin/edged" ] && [ "$(readlink "$prefix/bin/edged")" != "$OPT/bin/edged" ]; then
+        warn "$prefix/bin/edged is another program and stays; ours is $OPT/bin/edged"
+    else
+        mkdir -p "$prefix/bin"
+        ln -sfn "$OPT/bin/edged" "$prefix/bin/edged"
+        echo "$prefix/bin/edged" >>"$OPT/.files.new"
+    fi
+    if [ -f "$OPT/.files" ]; then # what the release before had and this one has not
+        while read -r file; do
+            grep -qxF "$file" "$OPT/.files.new" || rm -f "$file"
+        done <"$OPT/.files"
+    fi
+    mv "$OPT/.files.new" "$OPT/.files"
+}
+
+place() { # FILE TARGET
+    if ! cmp -s "$1" "$2"; then
+        mkdir -p "${2%/*}"
+        cp "$1" "$2"
+        changed=yes
+    fi
+    echo "$2" >>"$OPT/.files.new"
+}
+
+accounts() { # the user, the group and the directories of the service
+    for kind in sysusers tmpfiles; do
+        file=$prefix/lib/$kind.d/edged.conf
+        if [ ! -f "$file" ] || ! command -v systemd-$kind >/dev/null; then continue; fi
+        if [ $kind = tmpfiles ]; then set -- --create; else set --; fi
+        systemd-$kind "$@" "$file" || warn "systemd-$kind $* $file failed"
+    done
+}
+
+# -- systemd --------------------------------------------------------------------------------------
+
+booted() { [ -d /run/systemd/system ]; } # not so in a container image or a chroot
+
+refresh() {
+    booted || return 0
+    systemctl daemon-reload
+    if command -v journalctl >/dev/null; then journalctl --update-catalog || true; fi
+}
+
+serve() { # false when the service does not become ready
+    if [ $start = no ] || ! command -v systemctl >/dev/null; then return 0; fi
+    refresh
+    systemctl enable --quiet $UNIT || return 1
+    booted || return 0
+    # A second run of the same package must not interrupt what is being spoken.
+    if [ "$changed" = no ] && systemctl is-active --quiet $UNIT; then return 0; fi
+    systemctl reset-failed $UNIT 2>/dev/null || true # of earlier starts, which count against its limit
+    systemctl restart $UNIT && return
+    systemctl stop $UNIT || true # it would go on trying
+    journalctl --unit $UNIT --lines 15 --no-pager --output cat >&2 || true
+    return 1
+}
+
+main "$@"

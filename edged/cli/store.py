@@ -1,0 +1,158 @@
+"""`edged bundle install | activate | rollback | prune`: versions of a bundle on this machine.
+
+Main thread. A version is tried in a process of its own before it is used; a daemon that runs is told to take
+it, and when it refuses, the link goes back to the version it has. Neighbours: `edged.store`,
+`edged.store_install`, `edged.voices.trial`, imported when their command runs; `bundles` has the group.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from edged.cli.context import State, client_command, json_option, pass_state
+from edged.cli.exits import complain, document, tell, write_json
+
+if TYPE_CHECKING:
+    from edged.settings import Settings
+    from edged.store import Store
+
+
+def _opened() -> tuple[Store, Settings]:
+    """The store that this user may write to, and the settings of the daemon."""
+    from edged import config
+    from edged.errors import ConfigError
+    from edged.paths import writable_bundle_directory
+    from edged.settings import Settings
+    from edged.store import Store
+
+    try:
+        settings = config.load(config.find())
+    except ConfigError as error:
+        complain(f"warning: the configuration is left aside: {error.message}", error.hint)
+        settings = Settings()
+    return Store(writable_bundle_directory(settings.voices.directory)), settings
+
+
+@click.command()
+@click.argument("source", metavar="ARCHIVE_OR_DIR", type=click.Path(path_type=Path))
+@json_option
+@pass_state
+def install(state: State, source: Path) -> None:
+    """Put a bundle beside the others; it is used after `edged bundle activate`."""
+    from edged.store_install import install as put
+
+    store, _ = _opened()
+    path = put(store, source)
+    if state.as_json:
+        write_json(document({"installed": path.name, "path": str(path)}))
+    else:
+        tell(f"installed {path}\nuse it with: edged bundle activate {path.name}")
+
+
+@click.command()
+@click.argument("version", metavar="NAME[-VERSION-HASH]")
+@click.option("--no-reload", is_flag=True, help="Do not tell the daemon; it takes the bundle when it starts.")
+@click.option("--no-trial", is_flag=True, help="Check the files only, do not load the bundle.")
+@client_command
+@pass_state
+def activate(state: State, version: str, no_reload: bool, no_trial: bool) -> None:
+    """Use an installed version of a bundle: check it, try it, switch to it.
+
+    Every file is compared with its hash, and the bundle is loaded and heard in a process of its own, within
+    service.memory_mb. The version in use so far is kept, see `edged bundle rollback`. A running daemon takes
+    the new one without losing a job; if it cannot, the old one stays in use.
+    """
+    from edged.bundle import Bundle
+    from edged.voices import trial
+
+    store, settings = _opened()
+    chosen = store.choose(version)
+    report = None
+    if no_trial:
+        Bundle.load(chosen.path)
+    else:
+        report = trial.run(chosen.path, settings)
+    _use(state, store, chosen.name, chosen.path.name, reload=not no_reload)
+    if report is not None and not state.as_json:
+        heard = ", ".join(report.voices)
+        tell(f"tried in {report.seconds:g} s with {report.peak_mb:.0f} MB at most, heard: {heard}")
+
+
+@click.command()
+@click.argument("name")
+@click.option("--no-reload", is_flag=True, help="Do not tell the daemon; it takes the bundle when it starts.")
+@client_command
+@pass_state
+def rollback(state: State, name: str, no_reload: bool) -> None:
+    """Use the version of bundle NAME again that was in use before; again: forth."""
+    from edged.bundle import Bundle
+    from edged.errors import BundleMissing
+
+    store, _ = _opened()
+    before = store.previous(name)
+    if not before:
+        raise BundleMissing(
+            f"{name}: there is no version before the one in use", "edged bundle list shows what is installed"
+        )
+    Bundle.load(store.directory / before, verify=False)  # it was in use: its hashes were checked then
+    _use(state, store, name, before, reload=not no_reload)
+
+
+@click.command()
+@click.argument("name", required=False, default="")
+@click.option("--keep", type=click.IntRange(min=0), default=0, metavar="N", help="Keep the newest N of them.")
+@json_option
+@pass_state
+def prune(state: State, name: str, keep: int) -> None:
+    """Delete the versions (of NAME) that are neither in use nor the ones before."""
+    store, _ = _opened()
+    gone = store.prune(keep, name)
+    if state.as_json:
+        write_json(document({"deleted": gone}))
+    else:
+        tell("\n".join(f"deleted {folder}" for folder in gone) or "nothing to delete")
+
+
+def _use(state: State, store: Store, name: str, folder: str, reload: bool) -> None:
+    """Switches, tells the daemon, and switches back when it refuses."""
+    from edged.errors import EdgedError, RestartNeeded
+
+    former = store.previous(name)
+    before = store.switch(name, folder)
+    daemon = "not told"
+    if reload:
+        try:
+            daemon = _reload(state, store.directory / folder)
+        except RestartNeeded as error:
+            daemon = "needs a restart"
+            complain(f"warning: {error.message}", error.hint)
+        except EdgedError:
+            if before != folder:
+                store.undo(name, before, former)
+                complain(f"the daemon refused {folder}: {before or 'none'} is in use again")
+            raise
+    if state.as_json:
+        write_json(document({"name": name, "current": folder, "previous": before, "daemon": daemon}))
+    else:
+        tell(f"{name}: {folder} is in use, {f'{before} before' if before else 'nothing before'}")
+        tell(f"daemon: {daemon}")
+
+
+def _reload(state: State, path: Path) -> str:
+    """Tells the daemon, if there is one; what it made of it."""
+    from edged.errors import NoDaemon, ReplyTimeout
+
+    try:
+        with state.client() as client:
+            reply = client.reload()
+    except NoDaemon:
+        return "none is running; it takes the bundle when it starts"
+    except ReplyTimeout as error:
+        complain(f"warning: {error.message}", "edged reload tells it once more")
+        return "does not answer"
+    if str(path.resolve()) not in reply.bundles.values():
+        return "runs, but does not load this bundle (voices.bundles, voices.directory)"
+    return "speaks with it now"

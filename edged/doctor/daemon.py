@@ -1,0 +1,72 @@
+"""Checks of the running daemon: it answers, is of this version, has memory left, and speaks. Main thread.
+
+Neighbours: `findings` runs them; the client library asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+from edged import __version__
+from edged.doctor.findings import Case, Finding
+from edged.errors import EdgedError, RequestError, ServiceError
+from edged.protocol import StatusReply
+
+TRIALS = ("One, two, three.", "一，二，三。")  # for voices of one language or the other
+WARN_SHARE = 0.8  # of service.memory_mb
+PATIENCE_MS = 10_000  # behind the jobs of others
+SLOW = 1.0  # real-time factor from which a listener hears gaps
+
+
+def answers(case: Case) -> Iterator[Finding]:
+    status = case.status
+    if isinstance(status, EdgedError):
+        yield Finding.of("daemon", status)
+        return
+    told = f"edged {status.version}, process {status.pid}, {status.state}, {len(status.jobs)} jobs"
+    if status.state != "ready":
+        yield Finding("daemon", "warning", told, "wait until it is ready: edged status")
+    elif status.version != __version__:
+        text = f"{told}; this command is of version {__version__}"
+        yield Finding("daemon", "warning", text, "restart the daemon, or use the command of its installation")
+    else:
+        yield Finding("daemon", "ok", told)
+    yield _memory(status)
+
+
+def _memory(status: StatusReply) -> Finding:
+    told = f"{status.rss_mb:.0f} MB resident, of it {status.buffers_mb:.0f} MB buffers"
+    if status.budget_mb and status.rss_mb > WARN_SHARE * status.budget_mb:
+        text = f"{told}: over {WARN_SHARE:.0%} of the {status.budget_mb:g} MB of service.memory_mb"
+        return Finding("daemon's memory", "warning", text, "see what it is used for: edged status --memory")
+    return Finding("daemon's memory", "ok", f"{told}, {status.budget_mb:g} MB allowed")
+
+
+def speech(case: Case) -> Iterator[Finding]:
+    """A short text becomes audio; it is not played."""
+    if isinstance(case.status, EdgedError):
+        yield Finding("speech", "skipped", "no daemon answers")
+        return
+    with case.client() as client:
+        for text in TRIALS:
+            try:
+                spoken = client.synthesize(text, format="pcm_s16le", deadline_ms=PATIENCE_MS)
+            except ServiceError as error:  # busy, starting: it may speak in a moment
+                yield Finding.of("speech", error, "warning")
+                return
+            except RequestError as error:
+                if text == TRIALS[-1] or error.code not in ("unsupported_text", "unspeakable_text"):
+                    raise
+                continue
+            break
+    told = f"{spoken.duration_s:.2f} s of audio in {spoken.done.synthesis_s:.2f} s of computing"
+    if not np.frombuffer(spoken.data, np.int16).any():
+        remedy = "check the bundle: edged bundle verify NAME"
+        yield Finding("speech", "failed", f"{told}, all of it silence", remedy, "broken_sound")
+    elif spoken.done.rtf > SLOW:
+        remedy = "stop other programs, raise engine.threads, or use a smaller voice"
+        yield Finding("speech", "warning", f"{told}: slower than real time", remedy)
+    else:
+        yield Finding("speech", "ok", told)

@@ -1,0 +1,173 @@
+"""Checks of what was set up: bundles, the memory plan, the systemd service, the socket. Main thread.
+
+Neighbours: `findings` runs them; `edged.bundle` and `edged.voices` do the checking of bundles.
+"""
+
+from __future__ import annotations
+
+import getpass
+import grp
+import os
+import shutil
+import stat
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+
+from edged.bundle import Bundle, find
+from edged.doctor.findings import Case, Finding
+from edged.engine import select
+from edged.engine.plan import PlanRow, bound_row, total_mb
+from edged.errors import BundleError, BundleMissing, EdgedError, NoDaemon
+from edged.paths import SOCKET, SYSTEM_RUNTIME, bundle_directories, client_endpoint
+from edged.settings import Settings
+from edged.voices import budget
+from edged.voices.catalog import BUILT_IN
+from edged.voices.demand import demand
+
+UNIT = "edged.service"
+CATALOGS = (Path("/usr/lib/systemd/catalog"), Path("/etc/systemd/catalog"))
+PROPERTIES = (
+    "LoadState ActiveState SubState Result NRestarts UnitFileState MemoryMax MemoryCurrent ExecMainStatus"
+    " ExecMainCode MainPID StatusText WatchdogUSec FragmentPath DropInPaths"
+).split()
+READ_IT = "journalctl -u edged -x -e"
+
+
+# -- bundles ------------------------------------------------------------------------------------
+
+
+def bundles(case: Case) -> Iterator[Finding]:
+    """Every configured bundle is there, whole, and for an engine of this machine."""
+    for wanted in case.settings.voices.bundles:
+        name = f"bundle {wanted}"
+        try:
+            bundle = _load(wanted, case.settings, verify=True)
+            select.require(bundle.manifest.backend, str(bundle.path))
+        except BundleMissing as error:
+            built_later = wanted == BUILT_IN and isinstance(case.status, EdgedError)
+            yield Finding.of(name, error, "warning" if built_later else "failed")
+        except BundleError as error:
+            yield Finding.of(name, error)
+        else:
+            manifest = bundle.manifest
+            told = f"{manifest.name} {manifest.version} ({manifest.family}, {manifest.precision}), hashes"
+            yield Finding(name, "ok", f"{told} as the manifest says, in {bundle.path}")
+
+
+def plan(case: Case) -> Iterator[Finding]:
+    """What the bundles will take, against what is allowed."""
+    settings, found = case.settings, []
+    for wanted in settings.voices.bundles:
+        try:
+            found.append(_load(wanted, settings, verify=False))
+        except BundleError:
+            continue  # told above
+    rows: list[PlanRow] = [bound_row("limits.reply_mb", settings.limits.reply_mb << 20)]
+    rows += [row for bundle in found for row in demand(bundle, settings.engine)]
+    budget.check(rows, settings.service.memory_mb, found, settings.engine)
+    told = f"about {total_mb(rows):.0f} of {settings.service.memory_mb} MB (service.memory_mb)"
+    yield Finding("memory plan", "ok", told)
+
+
+def _load(name: str, settings: Settings, verify: bool) -> Bundle:
+    return Bundle.load(find(name, bundle_directories(settings.voices.directory)), verify)
+
+
+# -- the service --------------------------------------------------------------------------------
+
+
+def unit() -> dict[str, str]:
+    """What systemd says about the service; empty where systemd does not run, or does not answer."""
+    if not Path("/run/systemd/system").is_dir() or shutil.which("systemctl") is None:
+        return {}
+    command = ["systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}"]
+    try:
+        shown = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
+    except subprocess.TimeoutExpired:
+        return {}
+    return dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
+
+
+def service(case: Case) -> Iterator[Finding]:
+    found = unit()
+    if not found:
+        yield Finding("service", "skipped", "systemd does not run here, or does not answer")
+        return
+    yield judged(found)
+    if found.get("LoadState") == "loaded" and not any((c / "edged.catalog").is_file() for c in CATALOGS):
+        text = "the journal's message catalog of edged is not installed"
+        remedy = f"copy systemd/*.catalog to {CATALOGS[0]}, then: journalctl --update-catalog"
+        yield Finding("service", "warning", text, remedy)
+
+
+def judged(unit: dict[str, str]) -> Finding:
+    """What the properties of the unit mean."""
+    state, restarts = unit.get("ActiveState", ""), unit.get("NRestarts", "0")
+    told = f"{state} ({unit.get('SubState', '')})"
+    if unit.get("LoadState") != "loaded":
+        why = f"{UNIT} is {unit.get('LoadState', 'unknown')}"
+        return Finding("service", "skipped", why, "to run it at boot, install the unit: deploy/README.md")
+    if state == "failed":
+        remedy = f"read why: {READ_IT}; then: systemctl reset-failed edged && systemctl start edged"
+        return Finding("service", "failed", f"{told}, result {unit.get('Result', '')}", remedy)
+    if state not in ("active", "reloading"):
+        remedy = (
+            f"wait, or read what it does: {READ_IT}" if state == "activating" else "systemctl start edged"
+        )
+        return Finding("service", "warning", told, remedy)
+    if unit.get("UnitFileState") not in ("enabled", "static", "indirect", "linked"):
+        return Finding("service", "warning", f"{told}, not started at boot", "systemctl enable edged")
+    if restarts not in ("", "0"):
+        return Finding("service", "warning", f"{told}, restarted {restarts} times", f"read why: {READ_IT}")
+    return Finding("service", "ok", told)
+
+
+def endpoint(told: str) -> str:
+    """Where the daemon is, or would be: as told, where one is, where the installed service would listen."""
+    found = client_endpoint(told or None)
+    if told or Path(found.removeprefix("ipc://")).exists() or unit().get("LoadState") != "loaded":
+        return found
+    return f"ipc://{SYSTEM_RUNTIME / SOCKET}"
+
+
+# -- the socket ---------------------------------------------------------------------------------
+
+
+def socket(case: Case) -> Iterator[Finding]:
+    """The file of an ipc socket: there, a socket, and this user may use it."""
+    path = Path(case.endpoint.removeprefix("ipc://"))
+    if not case.endpoint.startswith("ipc:///"):
+        yield Finding("socket", "skipped", f"{case.endpoint} is not a file")
+        return
+    try:
+        found = path.stat()
+    except FileNotFoundError:
+        yield Finding("socket", "skipped", f"{path} is not there: no daemon made it")
+        return
+    except OSError as exc:
+        yield Finding("socket", "failed", f"{path}: {exc.strerror}", _join(None), NoDaemon.code)
+        return
+    group = _group(found.st_gid)
+    told = f"{path}, mode {stat.S_IMODE(found.st_mode):03o}, group {group}"
+    if not stat.S_ISSOCK(found.st_mode):
+        yield Finding("socket", "failed", f"{path} is not a socket", "remove it and restart the daemon")
+    elif not os.access(path, os.W_OK):
+        yield Finding("socket", "failed", f"{told}: this user may not use it", _join(group), NoDaemon.code)
+    else:
+        yield Finding("socket", "ok", told)
+
+
+def _join(group: str | None) -> str:
+    try:
+        user = getpass.getuser()
+    except (KeyError, OSError):  # a uid without a name
+        user = "USER"
+    return f"sudo usermod -aG {group or 'GROUP'} {user}, then log in again"
+
+
+def _group(gid: int) -> str:
+    try:
+        return grp.getgrgid(gid).gr_name
+    except KeyError:
+        return str(gid)

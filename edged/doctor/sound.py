@@ -1,0 +1,90 @@
+"""Checks of the loudspeaker: a device is there, the daemon has one, and a tone gets through. Main thread.
+
+The tone goes the way of speech: the ring, PortAudio's callback, the device. Neighbours: `findings` runs
+them, `edged.audio` has the devices.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from time import monotonic, sleep
+
+import numpy as np
+
+from edged.audio.find import drivers_muted, find, found
+from edged.audio.output import Output, Speaker
+from edged.audio.ring import Ring
+from edged.doctor.findings import Case, Finding
+from edged.errors import AudioDeviceLost, EdgedError, NoAudioDevice
+from edged.job import Samples
+
+RATE = 24_000  # what voices have, mostly
+TONE_S, TONE_HZ, TONE_LEVEL = 0.6, 880.0, 0.1
+FADE_S = 0.02
+POLL_S = 0.02
+
+
+def loudspeaker(case: Case) -> Iterator[Finding]:
+    settings, status = case.settings.audio, case.status
+    if not settings.enabled:
+        yield Finding("loudspeaker", "skipped", "switched off (audio.enabled)")
+        return
+    told = status if not isinstance(status, EdgedError) else None
+    if told is not None and told.audio_error:
+        text = f"the daemon has none: {told.audio_error}"
+        remedy = "edged audio list shows the devices; the service's user must be in the group audio"
+        yield Finding("daemon's loudspeaker", "failed", text, remedy, NoAudioDevice.code)
+    with drivers_muted():
+        try:
+            speaker = find(settings, RATE)
+            others = len(found(RATE)) - 1
+        except NoAudioDevice as error:
+            yield _unseen(error, held=bool(told and told.audio_device and not told.audio_error))
+            return
+    text = f"{speaker.name}, {speaker.rate} Hz, {speaker.channels} channels; {others} other devices"
+    yield Finding("loudspeaker", "ok", text)
+    if not case.tone:
+        yield Finding("test tone", "skipped", "not wanted; play one with: edged doctor --tone")
+        return
+    with drivers_muted():
+        yield _tone(speaker, settings.latency_ms / 1000, settings.lead_in_ms / 1000)
+
+
+def _unseen(error: NoAudioDevice, held: bool) -> Finding:
+    """A sound card without a mixer has one user at a time: the daemon, while it keeps the card open."""
+    if held:
+        text = f"the daemon has one, this user can open none: {error.message}"
+        return Finding("loudspeaker", "ok", text)
+    return Finding.of("loudspeaker", error)
+
+
+def _tone(speaker: Speaker, latency_s: float, lead_in_s: float) -> Finding:
+    """Whether the device takes a tone in the time that it lasts. Only ears can tell that it is heard."""
+    tone = beep(speaker.rate)
+    ring = Ring(len(tone) + int(lead_in_s * speaker.rate) + 1, speaker.channels)
+    ring.write(np.zeros(int(lead_in_s * speaker.rate), np.float32))
+    ring.write(tone)
+    try:
+        output = Output.open(speaker, ring, latency_s)
+    except NoAudioDevice as error:
+        return Finding.of("test tone", error)
+    try:
+        while ring.read < ring.written:
+            if output.stalled(monotonic()):
+                text = f"{speaker.name} took {ring.read} of {ring.written} samples"
+                return Finding.of("test tone", AudioDeviceLost(text))
+            sleep(POLL_S)
+        sleep(2 * output.latency_s + POLL_S)  # closing cuts off what the device has not played
+    finally:
+        output.close()
+    remedy = "when you did not hear it: plug, power, volume (alsamixer, pactl), and the right audio.device"
+    return Finding("test tone", "ok", f"{speaker.name} took a tone of {TONE_S:g} s", remedy)
+
+
+def beep(rate: int) -> Samples:
+    """A quiet sine with soft ends."""
+    count, fade = int(TONE_S * rate), int(FADE_S * rate)
+    tone = np.sin(2 * np.pi * TONE_HZ * np.arange(count) / rate)
+    tone[:fade] *= np.linspace(0, 1, fade)
+    tone[-fade:] *= np.linspace(1, 0, fade)
+    return (tone * TONE_LEVEL).astype(np.float32)

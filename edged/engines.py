@@ -1,0 +1,152 @@
+"""The voices that are loaded, with the threads that speak them, and how they are exchanged for others.
+
+A `Generation` is what one loading brought: its voices, their buffers, its text thread and its engine thread.
+Usually there is one. After a reload the new one takes every new job, and the old one lives on until its last
+job has ended, then gives its memory back. So no two threads ever touch the same network, and no job notices.
+`Engines` is what the other parts see of them: they wake, watch and count all generations alike.
+
+Made by the loading thread (main at start, `edged-reload` later), which also retires the old ones; `submit` is
+the server thread's. Neighbours: `takeover` makes and exchanges them, `desk` counts, `watchdog` takes
+their pulses.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from time import sleep
+
+from edged.engine.buffers import Arena
+from edged.engine.plan import PlanRow
+from edged.footprint import trim
+from edged.forecast import Forecast
+from edged.job import Job
+from edged.meter import Meter
+from edged.settings import Settings
+from edged.text.stage import TextStage
+from edged.threads import Pulse
+from edged.voices.api import Voice
+from edged.voices.catalog import Source
+from edged.worker import Worker
+
+STOP_S = 2.0  # how long a thread may take to end after it was told to
+LOOK_S = 0.05  # how often a retired generation is asked whether its jobs have ended
+
+
+class Generation:
+    """Voices, their arena and their threads, started."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        sources: tuple[Source, ...],
+        voices: Mapping[str, Voice],
+        arena: Arena,
+        meter: Meter,
+        on_crash: Callable[[BaseException], None],
+    ) -> None:
+        self.sources = sources
+        self.voices = voices
+        self.arena = arena
+        self._jobs: list[Job] = []
+        gather_s = settings.engine.gather_ms / 1e3
+        self.worker = Worker(voices, settings.stream.chunk_ms / 1e3, on_crash, meter, gather_s)
+        frontends = {name: voice.frontend for name, voice in voices.items()}
+        self.text = TextStage(frontends, self.worker.submit, self.worker.wake, on_crash)
+        self.worker.start()
+        self.text.start()
+
+    def submit(self, job: Job) -> None:
+        """Server thread: an admitted job. The number of live ones is bounded by admission."""
+        self._jobs = [one for one in self._jobs if not one.ended]
+        self._jobs.append(job)
+        self.text.submit(job)
+
+    @property
+    def idle(self) -> bool:
+        """Whether every job has ended; only after the last `submit`."""
+        return all(job.ended for job in self._jobs)
+
+    def forecast(self, loudspeaker_s: float) -> Forecast:
+        return Forecast(
+            {name: voice.synthesizer.max_batch for name, voice in self.voices.items()},
+            {name: str(id(voice.synthesizer)) for name, voice in self.voices.items()},
+            loudspeaker_s,
+        )
+
+    def stop(self) -> None:
+        """Ends the threads and frees the networks; jobs that are still live are not spoken any more."""
+        self.text.stop(STOP_S)
+        if self.worker.stop(STOP_S):  # a network that still computes must not be taken away
+            for voice in self.voices.values():
+                voice.close()
+
+
+class Engines:
+    """All generations. base: the buffers that are of no voice (the loudspeaker's ring)."""
+
+    def __init__(self, base: Arena) -> None:
+        self._base = base
+        self._all: tuple[Generation, ...] = ()  # replaced, never changed: other threads walk it
+        self._spent_s = 0.0  # processor seconds of generations that are gone
+
+    @property
+    def current(self) -> Generation:
+        return self._all[-1]
+
+    def add(self, generation: Generation) -> None:
+        """The generation that takes the jobs from here."""
+        self._all = (*self._all, generation)
+
+    def wake(self) -> None:
+        """Any thread: something that the schedulers look at has changed."""
+        for generation in self._all:
+            generation.worker.wake()
+
+    def pulses(self) -> dict[str, Pulse]:
+        """Any thread: the signs of life of every thread here, by its name."""
+        found: dict[str, Pulse] = {}
+        *former, current = self._all
+        for number, one in enumerate(former, 1):
+            found |= {f"former engine {number}": one.worker.pulse, f"former text {number}": one.text.pulse}
+        return found | {"engine": current.worker.pulse, "text": current.text.pulse}
+
+    def retire(self, enough: Callable[[], bool]) -> bool:
+        """Frees every generation but the current one when its jobs have ended, which it waits for until
+        `enough`; whether all of them are gone."""
+        while len(self._all) > 1:
+            idle = [old for old in self._all[:-1] if old.idle]
+            for old in idle:
+                self._drop(old)
+            if idle:
+                del idle, old
+                trim()  # their networks are hundreds of megabytes
+            elif enough():
+                return False
+            else:
+                sleep(LOOK_S)
+        return True
+
+    def stop(self) -> None:
+        for generation in self._all:
+            generation.stop()
+
+    def _drop(self, old: Generation) -> None:
+        old.stop()
+        self._spent_s += old.arena.engine_cpu_s
+        self._all = tuple(one for one in self._all if one is not old)
+
+    # -- what the desk tells (desk.Memory) ------------------------------------------------------
+
+    @property
+    def nbytes(self) -> int:
+        return self._base.nbytes + sum(one.arena.nbytes for one in self._all)
+
+    @property
+    def engine_cpu_s(self) -> float:
+        return self._spent_s + sum(one.arena.engine_cpu_s for one in self._all)
+
+    def plan(self) -> list[PlanRow]:
+        rows = self._base.plan()
+        for one in self._all:
+            rows += one.arena.plan()
+        return sorted(rows, key=lambda row: (-row.megabytes, row.name))

@@ -1,0 +1,283 @@
+"""The bundle store: several versions of a bundle side by side, and a link that says which one is used.
+
+    BUNDLES/NAME-VERSION-HASH/   an installed bundle; HASH: the first digits of its manifest's SHA-256
+    BUNDLES/NAME                 link to the one in use, which the daemon finds by name
+    BUNDLES/.NAME.previous       link to the one before, for `roll back`
+    BUNDLES/.NAME.next           the coming `.NAME.previous`, while a switch is under way
+    BUNDLES/.store.lock          held by the command that changes something
+
+No thread of its own; used by the command line, the daemon only reads. A switch is one rename of a link: a
+process killed at any instant leaves the old or the new bundle in use, and whoever comes next clears up.
+A folder NAME that was built in place becomes a version of the store when another one takes its place.
+Neighbours: `store_install` puts bundles in, `bundle_write` has the steps that reach the disk.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import fcntl
+import hashlib
+import os
+import re
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from time import monotonic, sleep
+
+from edged.bundle_write import copy_tree, exchange, sync, sync_tree
+from edged.errors import BundleError, BundleMissing, StoreBusy
+from edged.manifest import MANIFEST, read_manifest
+
+FILE_MODE, FOLDER_MODE = 0o644, 0o755  # the service's user reads what root installed
+HASH_DIGITS = 12
+LOCK_S = 10.0  # how long one command waits for another to end
+LOCK_POLL_S = 0.05
+# name-version-hash, as `folder_name` makes it
+_VERSIONED = re.compile(r"([a-z0-9][a-z0-9._-]*?)-([A-Za-z0-9.+_]{1,32})-([0-9a-f]{12})")
+_LEFTOVERS = ("installing", "link", "trash")  # endings of hidden names that only a killed command leaves
+
+
+@dataclass(frozen=True, slots=True)
+class Version:
+    """An installed version. role: current, previous or empty."""
+
+    path: Path
+    name: str
+    version: str
+    role: str
+
+
+def folder_name(path: Path) -> str:
+    """NAME-VERSION-HASH of the bundle in a folder."""
+    manifest = read_manifest(path)
+    digest = hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest()[:HASH_DIGITS]
+    version = re.sub(r"[^A-Za-z0-9.+_]", "_", manifest.version)[:32]
+    return f"{manifest.name}-{version}-{digest}"
+
+
+class Store:
+    """The store in one of the bundle directories."""
+
+    def __init__(self, directory: Path) -> None:
+        self.directory = directory
+
+    # -- reading --------------------------------------------------------------------------------
+
+    def current(self, name: str) -> str:
+        """The folder that a name stands for; empty when there is none, or one that was built in place."""
+        return self._target(name)
+
+    def previous(self, name: str) -> str:
+        """The folder that was in use before; empty when there is none."""
+        coming = self._target(f".{name}.next")
+        if coming and coming != self.current(name):  # the switch was done, its last step was not
+            return coming
+        before = self._target(f".{name}.previous")
+        return "" if before == self.current(name) else before
+
+    def versions(self, name: str = "") -> list[Version]:
+        """What is installed, the newest of a name first."""
+        found = []
+        for path in self._folders():
+            match = _VERSIONED.fullmatch(path.name)
+            if match is None or (name and match[1] != name):
+                continue
+            roles = {self.previous(match[1]): "previous", self.current(match[1]): "current"}
+            found.append(Version(path, match[1], match[2], roles.get(path.name, "")))
+        return sorted(found, key=lambda v: (v.name, -v.path.stat().st_mtime, v.path.name))
+
+    def choose(self, wanted: str) -> Version:
+        """A version by its folder's name, by the beginning of one, or the only unused one of a bundle."""
+        everything = self.versions()
+        mine = [v for v in everything if v.name == wanted]
+        fit = [v for v in everything if v.path.name.startswith(wanted)]
+        for choice in ([v for v in fit if v.path.name == wanted], [v for v in mine if not v.role], mine, fit):
+            if len(choice) == 1:
+                return choice[0]
+        several = ", ".join(v.path.name for v in mine or fit)
+        if several:
+            raise BundleMissing(f"{wanted!r} can be several versions", f"name one of: {several}")
+        known = ", ".join(v.path.name for v in everything) or "none"
+        raise BundleMissing(
+            f"no version {wanted!r} is installed in {self.directory}",
+            f"installed: {known}; put one there with: edged bundle install ARCHIVE_OR_DIR",
+        )
+
+    # -- changing -------------------------------------------------------------------------------
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """One command at a time; it starts with what a killed one left half done."""
+        with _naming(self.directory):
+            self.directory.mkdir(parents=True, exist_ok=True)
+            handle = os.open(self.directory / ".store.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            until = monotonic() + LOCK_S
+            while True:
+                try:
+                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except BlockingIOError:
+                    if monotonic() > until:
+                        raise StoreBusy(f"another command is changing {self.directory}") from None
+                    sleep(LOCK_POLL_S)
+            with _naming(self.directory):
+                self._recover()
+                yield
+        finally:
+            os.close(handle)  # which also lets go of the lock
+
+    def switch(self, name: str, folder: str) -> str:
+        """Makes a version the one in use; the folder that was in use until now, empty without one."""
+        with self.locked():
+            if not (self.directory / folder / MANIFEST).is_file():
+                raise BundleMissing(f"{self.directory / folder}: no bundle there")
+            before = self._adopt(name)
+            if before == folder:
+                return before
+            if before:
+                self._point(f".{name}.next", before)
+            self._point(name, folder)  # here it happens
+            if before:
+                self._settle(name)
+            return before
+
+    def undo(self, name: str, current: str, previous: str) -> None:
+        """Takes a switch back that turned out badly; both as they were before it, empty for none."""
+        with self.locked():
+            for link, folder in ((name, current), (f".{name}.previous", previous)):
+                if folder:
+                    self._point(link, folder)
+                else:
+                    (self.directory / link).unlink(missing_ok=True)
+                    sync(self.directory)
+
+    def prune(self, keep: int = 0, name: str = "") -> list[str]:
+        """Removes versions that are neither in use nor the ones before, but for the newest `keep`."""
+        with self.locked():
+            gone = []
+            left: dict[str, int] = {}
+            for version in self.versions(name):
+                if not version.role:
+                    left[version.name] = left.get(version.name, 0) + 1
+                    if left[version.name] > keep:
+                        self._remove(version.path)
+                        gone.append(version.path.name)
+            return gone
+
+    # -- steps, with the lock held --------------------------------------------------------------
+
+    def put(self, work: Path, folder: str) -> Path:
+        """Moves a finished folder to its place; one that is there already is exchanged for it."""
+        sync_tree(work)
+        path = self.directory / folder
+        if path.exists():
+            if not exchange(work, path):
+                self._remove(path)
+                work.rename(path)
+        else:
+            work.rename(path)
+        sync(self.directory)
+        return path
+
+    def hidden(self, name: str, kind: str) -> Path:
+        """A place for what is not finished; the next command clears it away."""
+        return self.directory / f".{name}.{os.getpid()}.{kind}"
+
+    def _target(self, link: str) -> str:
+        """Where a link of the store leads; empty when there is no such link, or it leads elsewhere."""
+        try:
+            target = os.readlink(self.directory / link)
+        except OSError:
+            return ""
+        return target if "/" not in target and (self.directory / target / MANIFEST).is_file() else ""
+
+    def _point(self, link: str, folder: str) -> None:
+        temporary = self.hidden(link.removeprefix("."), "link")
+        temporary.symlink_to(folder)
+        temporary.replace(self.directory / link)
+        sync(self.directory)
+
+    def _settle(self, name: str) -> None:
+        """Ends a switch: what was in use before it is now the previous one."""
+        coming = self.directory / f".{name}.next"
+        if self._target(coming.name) in ("", self.current(name)):
+            coming.unlink()  # the switch did not come about
+        else:
+            coming.replace(self.directory / f".{name}.previous")
+        sync(self.directory)
+
+    def _adopt(self, name: str) -> str:
+        """The folder in use, made a version of the store if it was built in place, or copied by hand."""
+        path = self.directory / name
+        if path.is_symlink() or not path.exists():
+            return self.current(name)
+        folder = folder_name(path)
+        if not (self.directory / folder).exists():
+            work = self.hidden(name, "installing")
+            copy_tree(path, work)
+            for inside in (work, *work.rglob("*")):
+                inside.chmod(FOLDER_MODE if inside.is_dir() else FILE_MODE)
+            self.put(work, folder)
+        temporary = self.hidden(name, "link")
+        temporary.symlink_to(folder)
+        if exchange(temporary, path):
+            shutil.rmtree(temporary)  # it is the old folder now; the new one has copies of its files
+        else:
+            aside = self.hidden(name, "old")
+            path.rename(aside)
+            temporary.rename(path)
+            self._remove(aside)
+        sync(self.directory)
+        return folder
+
+    def _remove(self, path: Path) -> None:
+        """Out of sight in one step, then file by file."""
+        trash = self.hidden(path.name.removeprefix("."), "trash")
+        path.rename(trash)
+        sync(self.directory)
+        shutil.rmtree(trash)
+
+    def _recover(self) -> None:
+        for path in list(self.directory.iterdir()):
+            if not path.name.startswith("."):
+                continue
+            stem, _, kind = path.name.removeprefix(".").rpartition(".")
+            owner = stem.rpartition(".")[2]
+            if kind in _LEFTOVERS and owner.isdigit():
+                _delete(path)
+            elif kind == "old" and owner.isdigit() and not Path(f"/proc/{owner}").exists():
+                place = self.directory / stem.rpartition(".")[0]
+                if not os.path.lexists(place):  # killed between the two renames
+                    path.rename(place)
+                else:
+                    _delete(path)
+            elif kind == "next" and path.is_symlink():
+                self._settle(stem)
+
+    def _folders(self) -> list[Path]:
+        try:
+            entries = sorted(self.directory.iterdir())
+        except OSError:
+            return []
+        return [p for p in entries if p.is_dir() and not p.is_symlink() and not p.name.startswith(".")]
+
+
+def _delete(path: Path) -> None:
+    if path.is_dir() and not path.is_symlink():
+        shutil.rmtree(path)
+    else:
+        path.unlink(missing_ok=True)
+
+
+@contextlib.contextmanager
+def _naming(directory: Path) -> Iterator[None]:
+    """What the file system refuses becomes an error that names the place."""
+    try:
+        yield
+    except OSError as error:
+        raise BundleError(
+            f"{error.filename or directory}: {error.strerror}",
+            "check the free space of the disk, and run the command as the owner of that directory (sudo)",
+        ) from error

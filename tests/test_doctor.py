@@ -1,0 +1,261 @@
+"""`edged doctor` as a real process: a well machine, and one fault at a time with its remedy."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import yaml
+
+from edged.doctor import machine, setup
+from edged.doctor.findings import Case, Finding, run
+from edged.doctor.sound import TONE_LEVEL, TONE_S, beep
+from edged.errors import BundleMissing, ConfigError, NoDaemon, codes
+from edged.settings import Settings
+from tests.daemon import Daemon, running
+from tests.pulse import RATE, PulseServer, find, pulse, pulse_server
+
+__all__ = ["pulse", "pulse_server"]
+
+
+def doctor(*args: str, **env: str) -> tuple[int, dict[str, dict[str, Any]], str]:
+    """Exit code, the findings by name (the last of a name), and what stands on stderr."""
+    command = [sys.executable, "-m", "edged", "doctor", "--json", *args]
+    environment = {k: v for k, v in os.environ.items() if k not in ("EDGED_ENDPOINT", "EDGED_CONFIG")}
+    done = subprocess.run(
+        command, capture_output=True, text=True, env={**environment, **env}, timeout=60, check=False
+    )
+    assert "Traceback" not in done.stderr
+    told = json.loads(done.stdout)
+    assert told["ok"] == (done.returncode == 0)
+    for finding in told["checks"]:
+        assert finding["state"] in ("ok", "warning", "failed", "skipped")
+        assert finding["message"]
+        assert finding["remedy"] or finding["state"] in ("ok", "skipped"), finding
+    return done.returncode, {finding["name"]: finding for finding in told["checks"]}, done.stderr
+
+
+def written(folder: Path, **groups: Any) -> Path:
+    path = folder / "doctor.yaml"
+    path.write_text(yaml.safe_dump({"audio": {"enabled": False}, **groups}))
+    return path
+
+
+def test_a_well_daemon_gets_no_failure(daemon: Daemon) -> None:
+    code, found, _ = doctor("--config", str(daemon.config))
+    assert code == 0
+    states = {name: finding["state"] for name, finding in found.items()}
+    for name in ("configuration", "versions", "memory plan", "socket", "daemon", "daemon's memory", "speech"):
+        assert states[name] == "ok", found[name]
+    assert [name for name in states if name.startswith("bundle ")]
+    assert states["loudspeaker"] == "skipped"
+    assert "s of audio" in found["speech"]["message"]
+
+
+def test_people_get_lines_with_remedies(daemon: Daemon) -> None:
+    command = [sys.executable, "-m", "edged", "doctor", "--config", str(daemon.config), "--no-tone"]
+    text = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "ok       daemon: edged " in text
+    assert text.splitlines()[-1].endswith("skipped")
+
+
+def test_without_a_daemon_it_says_how_to_start_one(tone_bundle: Path, tmp_path: Path) -> None:
+    config = written(tmp_path, voices={"bundles": [str(tone_bundle)]})
+    code, found, _ = doctor("--config", str(config), "--endpoint", f"ipc://{tmp_path}/nobody.sock")
+    assert code == 1
+    assert found["daemon"]["code"] == "no_daemon"
+    assert "edged serve" in found["daemon"]["remedy"]
+    assert found["speech"]["state"] == "skipped"
+    assert found["memory plan"]["state"] == "ok"
+
+
+def test_every_problem_of_the_configuration_is_told(tmp_path: Path) -> None:
+    config = tmp_path / "bad.yaml"
+    config.write_text("audio:\n  latency: 3\nlog:\n  level: loud\n")
+    code, found, _ = doctor("--config", str(config), "--endpoint", f"ipc://{tmp_path}/nobody.sock")
+    assert code == 1
+    assert found["configuration"]["state"] == "failed"
+    assert f"{config}:4" in found["configuration"]["message"]
+
+
+def _cut(bundle: Path) -> None:
+    file = next((bundle / "engines").iterdir())
+    file.write_bytes(file.read_bytes()[:-1])
+
+
+def _change(bundle: Path) -> None:
+    file = next((bundle / "engines").iterdir())
+    data = bytearray(file.read_bytes())
+    data[-1] ^= 1
+    file.write_bytes(data)
+
+
+def _backend(bundle: Path) -> None:
+    path = bundle / "manifest.json"
+    path.write_text(path.read_text().replace('"onnxruntime"', '"tensorrt"'))
+
+
+@pytest.mark.parametrize(
+    ("harm", "expected"),
+    [
+        (_cut, "bundle_file_truncated"),
+        (_change, "bundle_hash_mismatch"),
+        (shutil.rmtree, "bundle_missing"),
+        (_backend, "bundle_backend_mismatch"),
+    ],
+)
+def test_a_harmed_bundle_is_named(
+    tone_bundle: Path, tmp_path: Path, harm: Callable[[Path], None], expected: str
+) -> None:
+    bundle = tmp_path / "harmed"
+    shutil.copytree(tone_bundle, bundle)
+    harm(bundle)
+    config = written(tmp_path, voices={"bundles": [str(bundle)]})
+    code, found, _ = doctor("--config", str(config), "--endpoint", f"ipc://{tmp_path}/nobody.sock")
+    assert code == 1
+    assert found[f"bundle {bundle}"]["code"] == expected
+
+
+def test_a_plan_over_the_budget_fails(tone_bundle: Path, tmp_path: Path) -> None:
+    config = written(
+        tmp_path, voices={"bundles": [str(tone_bundle)]}, service={"memory_mb": 16}, limits={"reply_mb": 64}
+    )
+    code, found, _ = doctor("--config", str(config), "--endpoint", f"ipc://{tmp_path}/nobody.sock")
+    assert code == 1
+    assert issubclass(codes()[found["memory plan"]["code"]], ConfigError)
+    assert "service.memory_mb" in found["memory plan"]["remedy"]
+
+
+def test_another_daemons_version_and_a_tight_budget_are_warnings(tone_bundle: Path) -> None:
+    with running(tone_bundle, service={"memory_mb": 100}) as daemon:
+        code, found, _ = doctor("--config", str(daemon.config))
+    assert code == 0
+    assert found["daemon's memory"]["state"] == "warning"
+    assert "--memory" in found["daemon's memory"]["remedy"]
+
+
+# -- the checks by themselves -------------------------------------------------------------------
+
+
+def case(endpoint: str = "", **groups: Any) -> Case:
+    def no_client() -> Any:
+        raise AssertionError("nobody is asked")
+
+    return Case(Settings(**groups), endpoint, no_client, NoDaemon("none"))
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as another user")
+def test_a_socket_that_another_user_may_not_use() -> None:
+    code = (
+        "import os, sys\nfrom edged.doctor import setup\nfrom tests.test_doctor import case\n"
+        "os.setgroups([])\nos.setgid(65534)\nos.setuid(65534)\n"
+        "print(*setup.socket(case('ipc://' + sys.argv[1])))"
+    )
+    with tempfile.TemporaryDirectory(prefix="edged-") as folder, socket.socket(socket.AF_UNIX) as listener:
+        os.chmod(folder, 0o755)
+        path = Path(folder) / "s.sock"
+        listener.bind(str(path))
+        path.chmod(0o660)
+        (mine,) = setup.socket(case(f"ipc://{path}"))
+        command = [sys.executable, "-c", code, str(path)]
+        theirs = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+        os.chmod(folder, 0o700)
+        hidden = subprocess.run(command, capture_output=True, text=True, check=True).stdout
+    assert mine.state == "ok"
+    for told in (theirs, hidden):
+        assert "state='failed'" in told
+        assert "usermod -aG" in told
+
+
+def test_a_file_in_the_sockets_place(tmp_path: Path) -> None:
+    (tmp_path / "s.sock").write_text("")
+    (found,) = setup.socket(case(f"ipc://{tmp_path}/s.sock"))
+    assert (found.state, "not a socket" in found.message) == ("failed", True)
+
+
+@pytest.mark.parametrize(
+    ("unit", "state", "remedy"),
+    [
+        ({"LoadState": "not-found"}, "skipped", "deploy/README.md"),
+        ({"ActiveState": "failed", "Result": "start-limit-hit"}, "failed", "reset-failed"),
+        ({"ActiveState": "inactive"}, "warning", "systemctl start edged"),
+        ({"ActiveState": "activating"}, "warning", "journalctl -u edged -x -e"),
+        ({"ActiveState": "active", "UnitFileState": "disabled"}, "warning", "systemctl enable edged"),
+        ({"ActiveState": "active", "UnitFileState": "enabled", "NRestarts": "3"}, "warning", "journalctl"),
+        ({"ActiveState": "active", "UnitFileState": "enabled", "NRestarts": "0"}, "ok", ""),
+    ],
+)
+def test_what_systemd_says_is_judged(unit: dict[str, str], state: str, remedy: str) -> None:
+    found = setup.judged({"LoadState": "loaded", **unit})
+    assert found.state == state
+    assert remedy in found.remedy
+
+
+def test_a_clock_before_the_installation(monkeypatch: pytest.MonkeyPatch) -> None:
+    (now,) = machine.clock(case())
+    assert now.state == "ok"
+    monkeypatch.setattr(
+        machine.time, "time", lambda: 86_400.0
+    )  # a board without a battery, after a power cut
+    (then,) = machine.clock(case())
+    assert (then.state, "1970" in then.message) == ("warning", True)
+
+
+def test_a_check_that_breaks_hides_no_other() -> None:
+    def breaks(case: Case) -> list[Finding]:
+        raise ZeroDivisionError("unforeseen")
+
+    def fails(case: Case) -> list[Finding]:
+        raise BundleMissing("no bundle")
+
+    def fine(case: Case) -> list[Finding]:
+        return [Finding("c", "ok", "well")]
+
+    found = list(run(case(), [("a", breaks), ("b", fails), ("c", fine)]))
+    assert [(f.name, f.state, f.code) for f in found] == [
+        ("a", "failed", "internal"),
+        ("b", "failed", "bundle_missing"),
+        ("c", "ok", ""),
+    ]
+
+
+# -- sound --------------------------------------------------------------------------------------
+
+
+@pytest.mark.audio
+def test_the_tone_is_heard(pulse: PulseServer, tone_bundle: Path) -> None:
+    with running(tone_bundle, audio={"enabled": True, "device": "pulse"}) as daemon, pulse.record() as heard:
+        code, found, stderr = doctor("--config", str(daemon.config), "--tone")
+    assert stderr == ""
+    assert code == 0, found
+    assert found["loudspeaker"]["state"] == "ok"
+    assert found["test tone"]["state"] == "ok"
+    tone, mono = beep(RATE), heard.samples[:, 0]
+    at = find(tone, mono)
+    assert abs(np.abs(mono[at : at + len(tone)]).max() - TONE_LEVEL) < 0.01
+    assert len(tone) == int(TONE_S * RATE)
+
+
+@pytest.mark.audio
+def test_without_a_sound_server_the_loudspeaker_fails(pulse: PulseServer, tone_bundle: Path) -> None:
+    with running(tone_bundle, audio={"enabled": True, "device": "pulse"}) as daemon:
+        code, found, stderr = doctor(
+            "--config", str(daemon.config), "--tone", PULSE_SERVER="unix:/nonexistent/pulse"
+        )
+    assert stderr == ""
+    assert "the daemon has one" in found["loudspeaker"]["message"]
+    pulse.stop()
+    with running(tone_bundle, audio={"enabled": True, "device": "pulse"}) as daemon:
+        code, found, stderr = doctor("--config", str(daemon.config), "--tone")
+    assert code == 1
+    assert found["loudspeaker"]["code"] == "no_audio_device"

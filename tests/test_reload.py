@@ -1,0 +1,329 @@
+"""Reload: which settings change, which wait for a restart, and that no job notices."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+
+from edged.bundle_write import write_manifest
+from edged.compiler import build
+from edged.config import load
+from edged.manifest import read_manifest
+from edged.reload import LIVE, differences, loads, merge
+from edged.settings import Settings, VoiceDefaults
+from edged.store import Store
+from edged.store_install import install
+from tests.daemon import Daemon, receive, receive_until, running, send
+
+SENTENCE = "Pump four has stopped."
+LONG = " ".join(f"Line number {n} is running again." for n in range(5))
+
+
+# -- which settings -------------------------------------------------------------------------------
+
+
+def other(value: object) -> Any:
+    match value:
+        case bool():
+            return not value
+        case int() | float():
+            return value + 1
+        case str():
+            return value + "x"
+        case list():
+            return [*value, "x"]
+        case dict():
+            return {**value, "x": VoiceDefaults()}
+    raise AssertionError(value)
+
+
+def every() -> list[tuple[str, str]]:
+    settings = Settings()
+    return [(g, n) for g in settings.__struct_fields__ for n in getattr(settings, g).__struct_fields__]
+
+
+@pytest.mark.parametrize(("group", "name"), every())
+def test_each_setting_changes_now_or_waits(group: str, name: str) -> None:
+    old = Settings()
+    section = getattr(old, group)
+    value = other(getattr(section, name))
+    new = msgspec.structs.replace(old, **{group: msgspec.structs.replace(section, **{name: value})})
+    merged, changed, waiting = merge(old, new)
+    key = f"{group}.{name}"
+    assert (changed, waiting) in (([key], []), ([], [key]))
+    assert merged == (new if changed else old)
+    assert merge(merged, new)[2] == waiting, "it is told again at the next reload"
+    assert merge(merged, merged) == (merged, [], [])
+
+
+def test_the_live_ones_exist_and_those_of_voices_load_them() -> None:
+    known = {f"{group}.{name}" for group, name in every()} | {group for group, _ in every()}
+    assert set(LIVE) <= known
+    assert loads(["limits.jobs", "engine.threads"])
+    assert loads(["voices.bundles"])
+    assert not loads(["voices.default", "limits.jobs", "audio.volume"])
+    assert list(differences(Settings(), Settings())) == []
+
+
+# -- the real daemon ------------------------------------------------------------------------------
+
+
+def logged(daemon: Daemon, text: str) -> None:
+    until = time.monotonic() + 20
+    while text not in daemon.log:
+        assert time.monotonic() < until, daemon.log
+        time.sleep(0.02)
+
+
+def threads(daemon: Daemon, name: str) -> int:
+    tasks = Path(f"/proc/{daemon.process.pid}/task").glob("*/comm")
+    return [path.read_text().strip() for path in tasks].count(name)
+
+
+def test_new_limits_and_defaults_count_from_the_answer_on(tone_bundle: Path) -> None:
+    with running(tone_bundle) as daemon:
+        daemon.configure(limits={"text_chars": 10}, voices={"defaults": {"tone": {"speed": 2.0}}})
+        plain = daemon.request({"op": "synthesize", "text": "Pump four"})["audio_s"]
+        reply = daemon.request({"op": "reload", "id": "r"})
+        assert (reply["event"], reply["id"]) == ("reload_reply", "r")
+        assert sorted(reply["changed"]) == ["limits.text_chars", "voices.defaults"]
+        assert (reply["restart"], reply["loaded"]) == ([], [])
+        assert reply["bundles"] == {str(tone_bundle): str(tone_bundle.resolve())}
+        assert daemon.request({"op": "synthesize", "text": SENTENCE})["code"] == "text_too_long"
+        assert daemon.request({"op": "synthesize", "text": "Pump four"})["audio_s"] < plain * 0.7
+
+
+def test_what_needs_a_restart_is_named_and_the_rest_is_done(tone_bundle: Path) -> None:
+    with running(tone_bundle) as daemon:
+        daemon.configure(limits={"jobs": 7, "reply_mb": 32}, listen={"heartbeat_ms": 400})
+        for _ in range(2):
+            reply = daemon.request({"op": "reload"})
+            assert sorted(reply["restart"]) == ["limits.reply_mb", "listen.heartbeat_ms"]
+        assert reply["changed"] == [], "it was changed by the first one"
+        logged(daemon, "limits.reply_mb")
+
+
+@pytest.mark.parametrize(
+    ("change", "code"),
+    [
+        ({"limits": {"jobs": 0}}, "config"),
+        ({"voices": {"default": "nobody"}}, "config"),
+        ({"voices": {"bundles": ["/nowhere/at-all"]}}, "bundle_missing"),
+        ({"voices": {"defaults": {"tone": {"oral": 3}}}}, "config"),
+    ],
+)
+def test_a_bad_one_changes_nothing_and_says_so(
+    tone_bundle: Path, change: dict[str, dict[str, Any]], code: str
+) -> None:
+    with running(tone_bundle) as daemon:
+        daemon.configure(**{"limits": {"text_chars": 5}, **change})
+        reply = daemon.request({"op": "reload"})
+        assert (reply["event"], reply["code"]) == ("failed", code)
+        assert reply["message"]
+        assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
+        logged(daemon, "everything stays as it was")
+
+
+def test_sighup_reloads(tone_bundle: Path) -> None:
+    with running(tone_bundle) as daemon:
+        daemon.configure(limits={"text_chars": 10})
+        daemon.process.send_signal(signal.SIGHUP)
+        logged(daemon, "reloaded")
+        assert daemon.request({"op": "synthesize", "text": SENTENCE})["code"] == "text_too_long"
+        daemon.config.write_text("limits: {jobs: many}")
+        daemon.process.send_signal(signal.SIGHUP)
+        logged(daemon, "everything stays as it was")
+        assert daemon.stop() == 0
+
+
+def test_other_voices_while_a_job_speaks(slow_bundle: Path, tone_bundle: Path) -> None:
+    with running(slow_bundle, service={"warmup": False}) as daemon, daemon.socket() as socket:
+        before = daemon.request({"op": "status", "memory": True})
+        send(socket, op="synthesize", text=LONG, id="old", reply="events", stream=True)
+        receive_until(socket, "started")
+        daemon.configure(voices={"bundles": [str(tone_bundle)]})
+        reply = daemon.request({"op": "reload"})
+        assert (reply["changed"], reply["loaded"]) == (["voices.bundles"], ["tone"])
+        both = daemon.request({"op": "status", "memory": True})
+        assert both["buffers_mb"] > before["buffers_mb"]
+        assert threads(daemon, "edged-engine") == 2
+        new = daemon.request({"op": "synthesize", "text": SENTENCE})
+        assert new["event"] == "done"
+        events = receive_until(socket, "done", "failed", "cancelled")
+        assert events[-1]["event"] == "done"
+        assert sum(e.get("samples", 0) for e in events) > 0
+        until = time.monotonic() + 20
+        while threads(daemon, "edged-engine") > 1:
+            assert time.monotonic() < until, "the former voices are freed when their last job has ended"
+            time.sleep(0.02)
+        names = {row["name"] for row in daemon.request({"op": "status", "memory": True})["memory"]}
+        assert not any(name.startswith(f"{slow_bundle.name}.") for name in names)
+        assert daemon.stop() == 0
+
+
+def test_without_room_for_both_it_asks_for_a_restart(tone_bundle: Path, tmp_path: Path) -> None:
+    # What is planned for replies needs no memory here, and counts all the same.
+    limits, service = {"reply_mb": 300}, {"memory_mb": 345}
+    with running(tone_bundle, limits=limits, service=service) as daemon:
+        daemon.configure(voices={"bundles": [str(build("tone", tmp_path / "b", name="b"))]})
+        reply = daemon.request({"op": "reload"})
+        assert (reply["event"], reply["code"], reply["retryable"]) == ("failed", "restart_needed", False)
+        assert "restart" in reply["hint"]
+        assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
+        daemon.stop()
+        daemon.start()
+
+
+def test_a_stop_while_jobs_of_former_voices_speak_drains_them(slow_bundle: Path, tone_bundle: Path) -> None:
+    with (
+        running(slow_bundle, service={"warmup": False, "drain_s": 90.0}) as daemon,
+        daemon.socket() as socket,
+    ):
+        send(socket, op="synthesize", text=LONG, id="old", reply="events", stream=True)
+        receive_until(socket, "started")
+        daemon.configure(voices={"bundles": [str(tone_bundle)]})
+        assert daemon.request({"op": "reload"})["event"] == "reload_reply"
+        daemon.process.send_signal(signal.SIGTERM)
+        assert receive_until(socket, "done", "failed", "cancelled")[-1]["event"] == "done"
+        assert daemon.process.wait(60) == 0
+
+
+def test_no_job_is_lost_or_answered_twice_over_many_reloads(tone_bundle: Path, tmp_path: Path) -> None:
+    """Jobs all the time; every reload brings the other of two versions, or other limits."""
+    place = Store(tmp_path / "bundles")
+    second = tmp_path / "second"
+    shutil.copytree(tone_bundle, second)
+    write_manifest(second, msgspec.structs.replace(read_manifest(second), version="second"))
+    versions = [install(place, tone_bundle).name, install(place, second).name]
+    place.switch("tone", versions[0])
+    env = {"EDGED_BUNDLES": str(place.directory)}
+    with running("tone", env=env) as daemon, daemon.socket() as socket, daemon.socket() as control:
+        sent, endings, replies = 0, Counter[str](), []
+        for number in range(20):
+            if number % 4 == 3:
+                daemon.configure(limits={"jobs": 100 + number})
+            else:
+                place.switch("tone", versions[number % 2])
+            send(control, op="reload", id=str(number))
+            while len(replies) <= number:
+                send(socket, op="synthesize", text=SENTENCE, id=str(sent), reply="events")
+                sent += 1
+                while socket.poll(5):
+                    event = receive(socket)
+                    if event["event"] in ("done", "failed", "cancelled"):
+                        assert event["event"] == "done", event
+                        endings[event["id"]] += 1
+                if control.poll(0):
+                    replies.append(receive(control))
+        while len(endings) < sent:
+            event = receive(socket)
+            if event["event"] == "done":
+                endings[event["id"]] += 1
+        assert not socket.poll(100)
+        assert set(endings.values()) == {1}
+        assert len(endings) == sent
+        assert {r["event"] for r in replies} == {"reload_reply"}, replies
+        assert sum(bool(r["loaded"]) for r in replies) >= 8
+        stats = daemon.request({"op": "stats"})
+        assert (stats["done"], stats["failed"]) == (sent, {})
+        assert daemon.stop() == 0
+
+
+# -- the command line ------------------------------------------------------------------------------
+
+
+def edged(daemon: Daemon, place: Store, *arguments: str) -> subprocess.CompletedProcess[str]:
+    env = {**os.environ, "EDGED_BUNDLES": str(place.directory), "EDGED_CONFIG": str(daemon.config)}
+    env["EDGED_ENDPOINT"] = daemon.endpoint
+    command = [sys.executable, "-m", "edged", *arguments]
+    return subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
+
+
+def test_install_activate_and_roll_back_with_a_daemon(tone_bundle: Path, tmp_path: Path) -> None:
+    place = Store(tmp_path / "bundles")
+    shutil.copytree(tone_bundle, place.directory / "tone")  # as `edged bundle build` leaves it
+    second = tmp_path / "second"
+    shutil.copytree(tone_bundle, second)
+    write_manifest(second, msgspec.structs.replace(read_manifest(second), version="second"))
+    with running("tone", env={"EDGED_BUNDLES": str(place.directory)}) as daemon:
+        installed = edged(daemon, place, "bundle", "install", str(second), "--json")
+        name = json.loads(installed.stdout)["installed"]
+        used = edged(daemon, place, "bundle", "activate", name)
+        assert used.returncode == 0, used.stderr
+        assert "speaks with it now" in used.stdout
+        assert "heard: tone" in used.stdout
+        listed = json.loads(edged(daemon, place, "bundle", "list", "--json").stdout)["bundles"]
+        assert {e["role"] for e in listed} == {"", "current", "previous"}
+        back = edged(daemon, place, "bundle", "rollback", "tone", "--json")
+        told = json.loads(back.stdout)
+        assert (told["previous"], told["daemon"]) == (name, "speaks with it now")
+        assert daemon.request({"op": "reload"})["bundles"]["tone"].endswith(told["current"])
+
+        # One that the trial refuses changes nothing.
+        golden = read_manifest(second).golden
+        assert golden is not None
+        worse = msgspec.structs.replace(golden, samples=1)
+        write_manifest(second, msgspec.structs.replace(read_manifest(second), version="bad", golden=worse))
+        bad = json.loads(edged(daemon, place, "bundle", "install", str(second), "--json").stdout)
+        refused = edged(daemon, place, "bundle", "activate", bad["installed"])
+        assert refused.returncode == 1
+        assert "[engine]" in refused.stderr
+        assert place.current("tone") == told["current"]
+
+        # One that the daemon refuses is taken back.
+        daemon.config.write_text("limits: {jobs: many}")
+        kept = edged(daemon, place, "bundle", "activate", "--no-trial", name)
+        assert kept.returncode == 2
+        assert f"{told['current']} is in use again" in kept.stderr
+        assert (place.current("tone"), place.previous("tone")) == (told["current"], name)
+        assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
+        pruned = edged(daemon, place, "bundle", "prune")
+        assert pruned.stdout.split() == ["deleted", bad["installed"]]
+
+
+def test_reload_from_the_command_line(tone_bundle: Path, tmp_path: Path) -> None:
+    with running(tone_bundle) as daemon:
+        daemon.configure(limits={"jobs": 7, "reply_mb": 32})
+        done = edged(daemon, Store(tmp_path), "reload")
+        assert done.returncode == 0, done.stderr
+        assert "limits.jobs" in done.stdout
+        assert "limits.reply_mb" in done.stderr
+        daemon.configure(limits={"jobs": 0})
+        failed = edged(daemon, Store(tmp_path), "reload")
+        assert failed.returncode == 2
+        assert "limits.jobs" in failed.stderr
+        assert load(None).limits.jobs
+
+
+# -- a start with a version that cannot be used -----------------------------------------------------
+
+
+def test_a_start_falls_back_to_the_version_before(tone_bundle: Path, tmp_path: Path) -> None:
+    place = Store(tmp_path / "bundles")
+    second = tmp_path / "second"
+    shutil.copytree(tone_bundle, second)
+    write_manifest(second, msgspec.structs.replace(read_manifest(second), version="second"))
+    good, new = install(place, tone_bundle), install(place, second)
+    place.switch("tone", good.name)
+    place.switch("tone", new.name)
+    engine = next((new / "engines").iterdir())
+    whole = engine.read_bytes()
+    engine.write_bytes(whole[:-1])
+    with running("tone", env={"EDGED_BUNDLES": str(place.directory)}) as daemon:
+        assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
+        assert "the version before speaks instead" in daemon.log
+        assert daemon.request({"op": "reload"})["code"] == "bundle_file_truncated"
+        engine.write_bytes(whole)
+        assert daemon.request({"op": "reload"})["bundles"] == {"tone": str(new.resolve())}
+        assert place.current("tone") == new.name, "the daemon changes nothing in the store"
