@@ -12,6 +12,7 @@ import re
 from pathlib import Path
 from typing import NoReturn
 
+import msgspec
 import yaml
 
 from edged.config_nodes import Reading
@@ -19,7 +20,7 @@ from edged.errors import ConfigError, Problem
 from edged.paths import events_endpoint
 from edged.settings import Settings
 
-__all__ = ["SYSTEM_FILE", "Problem", "find", "load", "parse", "template"]
+__all__ = ["SYSTEM_FILE", "Problem", "find", "load", "overridden", "parse", "template"]
 
 SYSTEM_FILE = Path("/etc/edged/edged.yaml")
 LARGEST_FILE = 1024 * 1024  # bytes; the annotated file has 6 kB, so this is some other file
@@ -78,6 +79,22 @@ def load(path: Path | None) -> Settings:
         line = data.count(b"\n", 0, exc.start) + 1
         _fail(path, "this line is not UTF-8 text", "save the file as UTF-8", line)
     return parse(text, str(path))
+
+
+def overridden(
+    settings: Settings, endpoint: str | None, bundles: tuple[str, ...], log_level: str | None
+) -> Settings:
+    """The settings with what the command line says instead; None or nothing: as they are."""
+    replace = msgspec.structs.replace
+    if endpoint:
+        settings = replace(settings, listen=replace(settings.listen, endpoint=endpoint, events=""))
+    if bundles:
+        voices = replace(settings.voices, bundles=list(bundles), default="", defaults={})
+        settings = replace(settings, voices=voices)
+    if log_level:
+        level = {"level": log_level, "format": settings.log.format}
+        settings = replace(settings, log=msgspec.convert(level, type(settings.log)))
+    return settings
 
 
 def parse(text: str, file: str = "configuration") -> Settings:

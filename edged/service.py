@@ -13,14 +13,10 @@ from __future__ import annotations
 
 import logging
 import os
-import select
-import signal
 import sys
 from collections.abc import Callable, Mapping
-from contextlib import ExitStack, suppress
+from contextlib import ExitStack
 from time import monotonic, sleep
-
-import msgspec
 
 from edged import __version__, config, log, protocol
 from edged.admission import Admission, Sinks
@@ -41,6 +37,7 @@ from edged.protocol import Started
 from edged.relay import Relay
 from edged.server import Server
 from edged.settings import Settings
+from edged.signals import Signals
 from edged.systemd import Notifier
 from edged.takeover import Parts, Takeover
 from edged.threads import Pulse
@@ -64,7 +61,8 @@ def run(
     """
 
     def read() -> Settings:
-        return read_settings(config_path, endpoint, bundles, log_level)
+        settings = config.load(config.find(config_path))
+        return config.overridden(settings, endpoint, bundles, log_level)
 
     settings = read()
     relay = log.setup(settings.log, relayed=True)
@@ -81,26 +79,6 @@ def run(
         raise
 
 
-def read_settings(
-    config_path: str | None, endpoint: str | None, bundles: tuple[str, ...], log_level: str | None
-) -> Settings:
-    """The settings of the file, with what the command line overrides."""
-    settings = config.load(config.find(config_path))
-    replace = msgspec.structs.replace
-    if endpoint:
-        settings = replace(settings, listen=replace(settings.listen, endpoint=endpoint, events=""))
-    if bundles:
-        settings = replace(
-            settings, voices=replace(settings.voices, bundles=list(bundles), default="", defaults={})
-        )
-    if log_level:
-        settings = replace(
-            settings,
-            log=msgspec.convert({"level": log_level, "format": settings.log.format}, type(settings.log)),
-        )
-    return settings
-
-
 class Service:
     """One running daemon."""
 
@@ -109,11 +87,8 @@ class Service:
         self._settings = settings
         self._read = read
         self._notify = Notifier()
-        self._signals = self._hangups = 0
+        self._signals = Signals()
         self._crash: BaseException | None = None
-        # A signal that another thread receives does not end a lock wait of this one, and its Python
-        # handler runs only here: so the main thread waits on this pipe, which the C handler writes to.
-        self._pipe, self._wake_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     @property
     def ended(self) -> bool:
@@ -124,10 +99,7 @@ class Service:
         """Starts, serves until a signal or a fault, stops; the exit code."""
         self._notify.status("starting")
         sys.setswitchinterval(SWITCH_S)
-        signal.set_wakeup_fd(self._wake_fd, warn_on_full_buffer=False)
-        for number in (signal.SIGTERM, signal.SIGINT):
-            signal.signal(number, self._on_signal)
-        signal.signal(signal.SIGHUP, self._on_hangup)
+        self._signals.receive()
         with ExitStack() as running:
             self._start(running)
             self._wait()
@@ -139,7 +111,7 @@ class Service:
             )
             return 1
         log.event(logger, logging.INFO, "stopped", phase="stop")
-        return os.EX_TEMPFAIL if self._watchdog.leave and not self._signals else 0
+        return os.EX_TEMPFAIL if self._watchdog.leave and not self._signals.stops else 0
 
     # -- start, serve, stop ---------------------------------------------------------------------
 
@@ -191,7 +163,6 @@ class Service:
         )
         running.callback(replies.close)
         running.callback(engines.stop)
-        watchdog.check_start()
         exporter = Exporter(settings.stats, lambda: self._server.ask(lambda: desk.stats("")))
         exporter.start()
         running.callback(exporter.stop, THREAD_STOP_S)
@@ -222,12 +193,9 @@ class Service:
 
     def _wait(self) -> None:
         """Sleeps until a signal, a fault, or the watchdog's wish to leave; the watchdog runs in between."""
-        while not (self._signals or self._crash or self._watchdog.leave):
-            select.select([self._pipe], [], [], self._watchdog.wait_s(monotonic()))
-            with suppress(BlockingIOError):
-                os.read(self._pipe, 4096)
-            if self._hangups:
-                self._hangups = 0
+        while not (self._signals.stops or self._crash or self._watchdog.leave):
+            self._signals.wait(self._watchdog.wait_s(monotonic()))
+            if self._signals.reload_wanted():
                 self._takeover.reloader.ask()
             self._watchdog.tick(monotonic())
 
@@ -250,19 +218,9 @@ class Service:
 
     # -- what the parts call --------------------------------------------------------------------
 
-    def _on_signal(self, number: int, frame: object) -> None:
-        self._signals += 1
-        if self._signals > 1:
-            log.event(logger, logging.WARNING, "second signal: stopping at once", code="forced_stop")
-            os._exit(128 + number)
-
-    def _on_hangup(self, number: int, frame: object) -> None:
-        self._hangups += 1
-
     def _on_crash(self, exc: BaseException) -> None:
         self._crash = exc
-        with suppress(BlockingIOError):
-            os.write(self._wake_fd, b"!")
+        self._signals.wake()
 
     def _emit(self, job: Job, event: protocol.Event, payload: bytes | None) -> None:
         self._server.post(job, event, payload)

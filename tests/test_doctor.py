@@ -137,7 +137,10 @@ def test_a_plan_over_the_budget_fails(tone_bundle: Path, tmp_path: Path) -> None
 
 
 def test_another_daemons_version_and_a_tight_budget_are_warnings(tone_bundle: Path) -> None:
-    with running(tone_bundle, service={"memory_mb": 100}) as daemon:
+    with running(tone_bundle) as daemon:
+        used_mb = daemon.request({"op": "status"})["rss_mb"]
+    # Over the 80 % of the warning, below the 90 % with which it would not start.
+    with running(tone_bundle, service={"memory_mb": round(used_mb / 0.85)}) as daemon:
         code, found, _ = doctor("--config", str(daemon.config))
     assert code == 0
     assert found["daemon's memory"]["state"] == "warning"

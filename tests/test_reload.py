@@ -174,8 +174,16 @@ def test_other_voices_while_a_job_speaks(slow_bundle: Path, tone_bundle: Path) -
 
 def test_without_room_for_both_it_asks_for_a_restart(tone_bundle: Path, tmp_path: Path) -> None:
     # What is planned for replies needs no memory here, and counts all the same.
-    limits, service = {"reply_mb": 300}, {"memory_mb": 345}
-    with running(tone_bundle, limits=limits, service=service) as daemon:
+    limits, engine = (
+        {"reply_mb": 300},
+        {"batch": 8},
+    )  # as many as the bundle allows: its manifest tells the plan
+    with running(tone_bundle, limits=limits, engine=engine) as daemon:
+        plan = daemon.request({"op": "status", "memory": True})["memory"]
+    replies_mb = sum(row["mb"] for row in plan if row["kind"] == "bound")
+    voice_mb = sum(row["mb"] for row in plan) - replies_mb
+    service = {"memory_mb": round(replies_mb + 1.5 * voice_mb)}
+    with running(tone_bundle, limits=limits, engine=engine, service=service) as daemon:
         daemon.configure(voices={"bundles": [str(build("tone", tmp_path / "b", name="b"))]})
         reply = daemon.request({"op": "reload"})
         assert (reply["event"], reply["code"], reply["retryable"]) == ("failed", "restart_needed", False)
