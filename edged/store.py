@@ -9,51 +9,26 @@
 No thread of its own; used by the command line, the daemon only reads. A switch is one rename of a link: a
 process killed at any instant leaves the old or the new bundle in use, and whoever comes next clears up.
 A folder NAME that was built in place becomes a version of the store when another one takes its place.
-Neighbours: `store_install` puts bundles in, `bundle_write` has the steps that reach the disk.
+Neighbours: `store_install` puts bundles in, `store_lock` keeps others out, `bundle_write` has the steps that
+reach the disk.
 """
 
 from __future__ import annotations
 
 import contextlib
-import fcntl
-import hashlib
 import os
-import re
 import shutil
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
-from time import monotonic, sleep
 
+from edged import store_lock
 from edged.bundle_write import copy_tree, exchange, sync, sync_tree
-from edged.errors import BundleError, BundleMissing, StoreBusy
-from edged.manifest import MANIFEST, read_manifest
+from edged.errors import BundleMissing
+from edged.manifest import MANIFEST
+from edged.store_lock import FILE_MODE, FOLDER_MODE, naming
+from edged.store_names import Version, folder_name, parts
 
-FILE_MODE, FOLDER_MODE = 0o644, 0o755  # the service's user reads what root installed
-HASH_DIGITS = 12
-LOCK_S = 10.0  # how long one command waits for another to end
-LOCK_POLL_S = 0.05
-# name-version-hash, as `folder_name` makes it
-_VERSIONED = re.compile(r"([a-z0-9][a-z0-9._-]*?)-([A-Za-z0-9.+_]{1,32})-([0-9a-f]{12})")
 _LEFTOVERS = ("installing", "link", "trash")  # endings of hidden names that only a killed command leaves
-
-
-@dataclass(frozen=True, slots=True)
-class Version:
-    """An installed version. role: current, previous or empty."""
-
-    path: Path
-    name: str
-    version: str
-    role: str
-
-
-def folder_name(path: Path) -> str:
-    """NAME-VERSION-HASH of the bundle in a folder."""
-    manifest = read_manifest(path)
-    digest = hashlib.sha256((path / MANIFEST).read_bytes()).hexdigest()[:HASH_DIGITS]
-    version = re.sub(r"[^A-Za-z0-9.+_]", "_", manifest.version)[:32]
-    return f"{manifest.name}-{version}-{digest}"
 
 
 class Store:
@@ -61,6 +36,7 @@ class Store:
 
     def __init__(self, directory: Path) -> None:
         self.directory = directory
+        self._locked = False
 
     # -- reading --------------------------------------------------------------------------------
 
@@ -80,11 +56,11 @@ class Store:
         """What is installed, the newest of a name first."""
         found = []
         for path in self._folders():
-            match = _VERSIONED.fullmatch(path.name)
-            if match is None or (name and match[1] != name):
+            named = parts(path.name)
+            if named is None or (name and named[0] != name):
                 continue
-            roles = {self.previous(match[1]): "previous", self.current(match[1]): "current"}
-            found.append(Version(path, match[1], match[2], roles.get(path.name, "")))
+            roles = {self.previous(named[0]): "previous", self.current(named[0]): "current"}
+            found.append(Version(path, *named, roles.get(path.name, "")))
         return sorted(found, key=lambda v: (v.name, -v.path.stat().st_mtime, v.path.name))
 
     def choose(self, wanted: str) -> Version:
@@ -108,25 +84,19 @@ class Store:
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """One command at a time; it starts with what a killed one left half done."""
-        with _naming(self.directory):
-            self.directory.mkdir(parents=True, exist_ok=True)
-            handle = os.open(self.directory / ".store.lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        try:
-            until = monotonic() + LOCK_S
-            while True:
-                try:
-                    fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except BlockingIOError:
-                    if monotonic() > until:
-                        raise StoreBusy(f"another command is changing {self.directory}") from None
-                    sleep(LOCK_POLL_S)
-            with _naming(self.directory):
-                self._recover()
-                yield
-        finally:
-            os.close(handle)  # which also lets go of the lock
+        """One command at a time, for as many steps as are inside of it; it starts with what a killed one
+        left half done."""
+        if self._locked:
+            yield
+            return
+        with store_lock.locked(self.directory):
+            self._locked = True
+            try:
+                with naming(self.directory):
+                    self._recover()
+                    yield
+            finally:
+                self._locked = False
 
     def switch(self, name: str, folder: str) -> str:
         """Makes a version the one in use; the folder that was in use until now, empty without one."""
@@ -269,15 +239,3 @@ def _delete(path: Path) -> None:
         shutil.rmtree(path)
     else:
         path.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def _naming(directory: Path) -> Iterator[None]:
-    """What the file system refuses becomes an error that names the place."""
-    try:
-        yield
-    except OSError as error:
-        raise BundleError(
-            f"{error.filename or directory}: {error.strerror}",
-            "check the free space of the disk, and run the command as the owner of that directory (sudo)",
-        ) from error

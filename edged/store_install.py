@@ -14,7 +14,9 @@ from typing import IO
 
 from edged.bundle import MANIFEST, Bundle
 from edged.errors import BundleError, BundleFileTruncated, BundleMissing
-from edged.store import FILE_MODE, FOLDER_MODE, Store, folder_name
+from edged.store import Store
+from edged.store_lock import FILE_MODE, FOLDER_MODE
+from edged.store_names import folder_name
 
 SPARE_BYTES = 16 << 20  # left free on the disk
 _NOT_A_BUNDLE = "give a bundle's folder, or a tar archive of one (.tar, .tar.gz, .tar.xz)"
@@ -25,7 +27,7 @@ def install(store: Store, source: Path) -> Path:
     with store.locked():
         work = store.hidden("incoming", "installing")
         try:
-            work.mkdir(FOLDER_MODE)
+            work.mkdir()
             room = shutil.disk_usage(work).free - SPARE_BYTES
             if source.is_dir():
                 _copy(source, work, room)
@@ -33,6 +35,8 @@ def install(store: Store, source: Path) -> Path:
                 _unpack(source, work, room)
             root = _root(work, source)
             Bundle.load(root)
+            for folder, _, _ in os.walk(root):
+                os.chmod(folder, FOLDER_MODE)
             return store.put(root, folder_name(root))
         finally:
             shutil.rmtree(work, ignore_errors=True)
@@ -54,7 +58,7 @@ def _copy(source: Path, work: Path, room: int) -> None:
     for folder, folders, files in os.walk(source):
         place = work / Path(folder).relative_to(source)
         for name in folders:
-            (place / name).mkdir(FOLDER_MODE)
+            (place / name).mkdir()
         for name in files:
             path = Path(folder) / name
             if path.is_symlink() or not path.is_file():
@@ -72,9 +76,9 @@ def _unpack(source: Path, work: Path, room: int) -> None:
                     raise BundleError(f"{source}: {member.name!r} has no place in a bundle", _NOT_A_BUNDLE)
                 place = work.joinpath(*parts)
                 if member.isdir():
-                    place.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+                    place.mkdir(parents=True, exist_ok=True)
                     continue
-                place.parent.mkdir(FOLDER_MODE, parents=True, exist_ok=True)
+                place.parent.mkdir(parents=True, exist_ok=True)
                 stream = archive.extractfile(member)
                 assert stream is not None, "it is a file"
                 room -= _write(place, stream, member.size, room)

@@ -18,7 +18,7 @@ from edged.audio.player import Player
 from edged.engine import pages
 from edged.engine.buffers import Arena
 from edged.engines import Engines, Generation
-from edged.errors import BundleError, Busy, EdgedError, EngineError, PlanTooLarge, RestartNeeded
+from edged.errors import BundleError, Busy, ConfigError, EdgedError, EngineError, PlanTooLarge, RestartNeeded
 from edged.meter import Meter
 from edged.reload import Reloader, loads, merge
 from edged.settings import Settings
@@ -68,13 +68,16 @@ class Takeover:
         wanted = sources(self.settings)
         try:
             return self._load(self.settings, wanted, status)
-        except (BundleError, EngineError) as error:
+        except (BundleError, EngineError, ConfigError) as error:  # one lacks a voice, or room for itself
             before = former(wanted)
             if before == wanted:
                 raise
+            try:
+                generation = self._load(self.settings, before, status)
+            except EdgedError:
+                raise error from None
             text = f"a bundle cannot be used, the version before speaks instead: {error}"
             log.event(logger, logging.ERROR, text, code=error.code, phase="start")
-        generation = self._load(self.settings, before, status)
         left = [source for source in wanted if source not in before]
         self._remark = f" ({', '.join(source.path.name for source in left)} cannot be used)"
         return generation
@@ -98,12 +101,18 @@ class Takeover:
     def _load(
         self, settings: Settings, wanted: tuple[Source, ...], status: Callable[[str], object]
     ) -> Generation:
-        """Voices in an arena of their own, beside what is there."""
+        """Voices in an arena of their own, beside what is there, and started."""
         arena, parts = Arena(), self._parts
         voices = load_voices(settings, wanted, arena, status, parts.engines.plan())
         arena.seal()
         voices = faults.spoil(voices, settings.faults)
-        return Generation(settings, wanted, voices, arena, parts.meter, parts.on_crash)
+        generation = Generation(settings, wanted, voices, arena, parts.meter, parts.on_crash)
+        try:
+            parts.watchdog.check_room()  # the plan fitted; the process is more than its plan
+        except PlanTooLarge:
+            generation.stop()
+            raise
+        return generation
 
     # -- a reload, on its own thread --------------------------------------------------------------
 
@@ -160,15 +169,9 @@ class Takeover:
             raise Busy("jobs of the voices before the last reload are not done yet", "try again later")
         tell = self._parts.manager.status
         try:
-            fresh = self._load(settings, wanted, lambda text: tell(f"reload: {text}"))
-            try:
-                self._parts.watchdog.check_room()  # the plan fitted; the process is more than its plan
-            except PlanTooLarge:
-                fresh.stop()
-                raise
+            return self._load(settings, wanted, lambda text: tell(f"reload: {text}"))
         except PlanTooLarge as error:
             raise RestartNeeded(f"the new voices do not fit beside the old ones: {error.message}") from None
-        return fresh
 
     def _retire(self) -> None:
         self._parts.engines.retire(self.reloader.busy)

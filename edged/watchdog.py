@@ -76,14 +76,10 @@ class Watchdog:
         """ok, high or full."""
         return self._pressure.level.name.lower()
 
-    def check_start(self) -> None:
-        """Once everything is loaded. Raises `PlanTooLarge` when there is no room to work in: otherwise the
-        daemon would come up, refuse every job and be restarted for ever."""
-        self.used_mb = self.check_room()
-
-    def check_room(self) -> float:
-        """Any thread: the MB in use, with what can be spared given back if they are many. Raises
-        `PlanTooLarge` when new jobs would be refused."""
+    def check_room(self) -> None:
+        """Any thread, once voices are loaded; what can be spared is given back if much is in use. Raises
+        `PlanTooLarge` when there is no room to work in: otherwise the daemon would come up, refuse every job
+        and be restarted for ever."""
         most_mb = self._rules.full * self.budget_mb
         usage = self._measure(most_mb)
         if usage.mb >= most_mb:
@@ -96,7 +92,7 @@ class Watchdog:
                 f"load fewer or smaller voices, lower engine.slots, or raise service.memory_mb to "
                 f"{math.ceil(usage.mb / self._rules.high)} if the machine has that much",
             )
-        return usage.mb
+        self.used_mb = usage.mb
 
     def watch(self, pulses: Callable[[], Mapping[str, Pulse]], ready: Callable[[], str]) -> None:
         """From here, threads by their names are watched. ready: what systemd is told while all is well."""

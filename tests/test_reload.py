@@ -10,6 +10,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -300,6 +301,27 @@ def test_install_activate_and_roll_back_with_a_daemon(tone_bundle: Path, tmp_pat
         assert pruned.stdout.split() == ["deleted", bad["installed"]]
 
 
+def test_a_bundle_that_takes_the_daemon_down_is_taken_back(tone_bundle: Path, tmp_path: Path) -> None:
+    place = Store(tmp_path / "bundles")
+    slow = build("tone", tmp_path / "slow", work=400, name="tone")  # its warm-up leaves time for the kill
+    good, new = install(place, tone_bundle).name, install(place, slow).name
+    place.switch("tone", good)
+    with running("tone", env={"EDGED_BUNDLES": str(place.directory)}) as daemon:
+        with ThreadPoolExecutor(1) as pool:
+            used = pool.submit(edged, daemon, place, "bundle", "activate", "--no-trial", new)
+            logged(daemon, "reload asked for")
+            daemon.process.kill()
+        assert used.result().returncode == 1
+        assert "[bundle_trial_failed]" in used.result().stderr
+        assert f"{good} is in use again" in used.result().stderr
+        assert place.current("tone") == good
+        # Nobody answers: what is in use is for the next start.
+        daemon.process.wait()
+        told = edged(daemon, place, "bundle", "activate", "--no-trial", new)
+        assert "when it starts" in told.stdout
+        assert place.current("tone") == new
+
+
 def test_reload_from_the_command_line(tone_bundle: Path, tmp_path: Path) -> None:
     with running(tone_bundle) as daemon:
         daemon.configure(limits={"jobs": 7, "reply_mb": 32})
@@ -315,6 +337,23 @@ def test_reload_from_the_command_line(tone_bundle: Path, tmp_path: Path) -> None
 
 
 # -- a start with a version that cannot be used -----------------------------------------------------
+
+
+def test_a_start_falls_back_when_the_new_version_lacks_the_voice_that_is_wanted(
+    tone_bundle: Path, tmp_path: Path
+) -> None:
+    place = Store(tmp_path / "bundles")
+    second = tmp_path / "second"
+    shutil.copytree(tone_bundle, second)
+    manifest = read_manifest(second)
+    voices = (msgspec.structs.replace(manifest.voices[0], name="other"),)
+    write_manifest(second, msgspec.structs.replace(manifest, version="second", voices=voices))
+    place.switch("tone", install(place, tone_bundle).name)
+    place.switch("tone", install(place, second).name)
+    env = {"EDGED_BUNDLES": str(place.directory)}
+    with running("tone", env=env, voices={"default": "tone"}) as daemon:
+        assert [v["name"] for v in daemon.request({"op": "voices"})["voices"]] == ["tone"]
+        assert "voices.default 'tone' is in none" in daemon.log
 
 
 def test_a_start_falls_back_to_the_version_before(tone_bundle: Path, tmp_path: Path) -> None:

@@ -12,7 +12,7 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from edged import errors, store
+from edged import errors, store, store_lock
 from edged.bundle import Bundle, find
 from edged.bundle_write import write_manifest
 from edged.manifest import read_manifest
@@ -150,10 +150,13 @@ def test_a_version_is_chosen_by_name_where_that_is_clear(full: Store) -> None:
 
 
 def test_one_command_at_a_time(full: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(store, "LOCK_S", 0.1)
-    with full.locked(), pytest.raises(errors.StoreBusy):
-        full.prune()
-    full.prune()
+    monkeypatch.setattr(store_lock, "LOCK_S", 0.1)
+    other = Store(full.directory)
+    with full.locked():
+        full.switch("tone", folder(full, "1"))  # several steps of one command
+        with pytest.raises(errors.StoreBusy):
+            other.prune()
+    assert len(other.prune()) == 2
 
 
 def test_a_reader_finds_a_whole_bundle_at_every_moment_of_many_switches(full: Store) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
+import stat
 import tarfile
 from collections import namedtuple
 from pathlib import Path
@@ -12,8 +14,9 @@ import pytest
 
 from edged import errors, store_install
 from edged.bundle import Bundle
-from edged.store import Store, folder_name
+from edged.store import Store
 from edged.store_install import install
+from edged.store_names import folder_name
 
 
 @pytest.fixture
@@ -43,6 +46,17 @@ def test_a_folder_or_an_archive(
     assert path.stat().st_mode & 0o777 == 0o755
     assert install(place, source) == path, "once more is no error"
     assert {p.name for p in place.directory.iterdir()} == {".store.lock", path.name}
+
+
+def test_the_service_can_read_it_whatever_the_umask_of_root(tone_bundle: Path, tmp_path: Path) -> None:
+    before = os.umask(0o077)
+    try:
+        place = Store(tmp_path / "new" / "bundles")
+        path = install(place, tone_bundle)
+    finally:
+        os.umask(before)
+    for inside in (place.directory, path, *path.rglob("*")):
+        assert stat.S_IMODE(inside.stat().st_mode) == (0o755 if inside.is_dir() else 0o644), inside
 
 
 def test_a_damaged_version_is_repaired_by_installing_it_again(place: Store, tone_bundle: Path) -> None:

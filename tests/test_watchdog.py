@@ -155,7 +155,7 @@ def test_a_service_without_room_does_not_start_and_says_how_much_it_needs() -> N
     box = Box()
     box.mb = 920.0
     with pytest.raises(PlanTooLarge) as caught:
-        box.dog.check_start()
+        box.dog.check_room()
     assert "920 MB" in caught.value.message
     assert "service.memory_mb to 1150" in caught.value.hint
     assert box.trims == 1
@@ -164,7 +164,7 @@ def test_a_service_without_room_does_not_start_and_says_how_much_it_needs() -> N
 def test_a_service_that_fits_once_it_is_trimmed_starts() -> None:
     box = Box(gives_mb=100.0)
     box.mb = 920.0
-    box.dog.check_start()
+    box.dog.check_room()
     assert box.dog.used_mb == 820.0
 
 

@@ -75,7 +75,8 @@ def activate(state: State, version: str, no_reload: bool, no_trial: bool) -> Non
         Bundle.load(chosen.path)
     else:
         report = trial.run(chosen.path, settings)
-    _use(state, store, chosen.name, chosen.path.name, reload=not no_reload)
+    with store.locked():
+        _use(state, store, chosen.name, chosen.path.name, reload=not no_reload)
     if report is not None and not state.as_json:
         heard = ", ".join(report.voices)
         tell(f"tried in {report.seconds:g} s with {report.peak_mb:.0f} MB at most, heard: {heard}")
@@ -92,13 +93,15 @@ def rollback(state: State, name: str, no_reload: bool) -> None:
     from edged.errors import BundleMissing
 
     store, _ = _opened()
-    before = store.previous(name)
-    if not before:
-        raise BundleMissing(
-            f"{name}: there is no version before the one in use", "edged bundle list shows what is installed"
-        )
-    Bundle.load(store.directory / before, verify=False)  # it was in use: its hashes were checked then
-    _use(state, store, name, before, reload=not no_reload)
+    with store.locked():
+        before = store.previous(name)
+        if not before:
+            raise BundleMissing(
+                f"{name}: there is no version before the one in use",
+                "edged bundle list shows what is installed",
+            )
+        Bundle.load(store.directory / before, verify=False)  # it was in use: its hashes were checked then
+        _use(state, store, name, before, reload=not no_reload)
 
 
 @click.command()
@@ -117,7 +120,8 @@ def prune(state: State, name: str, keep: int) -> None:
 
 
 def _use(state: State, store: Store, name: str, folder: str, reload: bool) -> None:
-    """Switches, tells the daemon, and switches back when it refuses."""
+    """Switches, tells the daemon, and switches back when it does not come to speak with it. The store is
+    locked all the time: the version that the daemon was asked to take is the one that it finds."""
     from edged.errors import EdgedError, RestartNeeded
 
     former = store.previous(name)
@@ -132,7 +136,7 @@ def _use(state: State, store: Store, name: str, folder: str, reload: bool) -> No
         except EdgedError:
             if before != folder:
                 store.undo(name, before, former)
-                complain(f"the daemon refused {folder}: {before or 'none'} is in use again")
+                complain(f"the daemon did not take {folder}: {before or 'none'} is in use again")
             raise
     if state.as_json:
         write_json(document({"name": name, "current": folder, "previous": before, "daemon": daemon}))
@@ -142,17 +146,21 @@ def _use(state: State, store: Store, name: str, folder: str, reload: bool) -> No
 
 
 def _reload(state: State, path: Path) -> str:
-    """Tells the daemon, if there is one; what it made of it."""
-    from edged.errors import NoDaemon, ReplyTimeout
+    """Tells the daemon, if there is one; what it made of it. Raises what kept it from taking the bundle."""
+    from edged.errors import BundleTrialFailed, NoDaemon
 
-    try:
-        with state.client() as client:
+    with state.client() as client:
+        try:
+            client.ping()
+        except NoDaemon as error:
+            return f"not told, {error.message}; it takes the bundle when it starts"
+        try:
             reply = client.reload()
-    except NoDaemon:
-        return "none is running; it takes the bundle when it starts"
-    except ReplyTimeout as error:
-        complain(f"warning: {error.message}", "edged reload tells it once more")
-        return "does not answer"
+        except NoDaemon:
+            raise BundleTrialFailed(
+                f"{path.name}: the daemon ended while it loaded the bundle",
+                "the bundle in use was kept; read why: journalctl -u edged -x -e",
+            ) from None
     if str(path.resolve()) not in reply.bundles.values():
         return "runs, but does not load this bundle (voices.bundles, voices.directory)"
     return "speaks with it now"
