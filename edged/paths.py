@@ -118,6 +118,11 @@ def _has_socket(directory: Path) -> bool:
         return False
 
 
+def state_directory() -> Path | None:
+    """Where the system service keeps what outlives its process; None for a daemon that has no such place."""
+    return _first_of("STATE_DIRECTORY")
+
+
 # -- bundles ------------------------------------------------------------------------------------
 
 

@@ -18,7 +18,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from edged import store_lock
@@ -26,7 +26,7 @@ from edged.bundle_write import copy_tree, exchange, sync, sync_tree
 from edged.errors import BundleMissing
 from edged.manifest import MANIFEST
 from edged.store_lock import FILE_MODE, FOLDER_MODE, naming
-from edged.store_names import Version, folder_name, parts
+from edged.store_names import Version, chosen, folder_name, parts
 
 _LEFTOVERS = ("installing", "link", "trash")  # endings of hidden names that only a killed command leaves
 
@@ -64,21 +64,19 @@ class Store:
         return sorted(found, key=lambda v: (v.name, -v.path.stat().st_mtime, v.path.name))
 
     def choose(self, wanted: str) -> Version:
-        """A version by its folder's name, by the beginning of one, or the only unused one of a bundle."""
-        everything = self.versions()
-        mine = [v for v in everything if v.name == wanted]
-        fit = [v for v in everything if v.path.name.startswith(wanted)]
-        for choice in ([v for v in fit if v.path.name == wanted], [v for v in mine if not v.role], mine, fit):
-            if len(choice) == 1:
-                return choice[0]
-        several = ", ".join(v.path.name for v in mine or fit)
-        if several:
-            raise BundleMissing(f"{wanted!r} can be several versions", f"name one of: {several}")
-        known = ", ".join(v.path.name for v in everything) or "none"
-        raise BundleMissing(
-            f"no version {wanted!r} is installed in {self.directory}",
-            f"installed: {known}; put one there with: edged bundle install ARCHIVE_OR_DIR",
-        )
+        """The version that is meant. Raises `BundleMissing` when there is none, or several could be."""
+        return chosen(self.versions(), wanted)
+
+    def before(self, name: str, directories: Iterable[Path]) -> Path | None:
+        """To go back to: the version before, else a bundle of that name in a later directory, or None."""
+        if previous := self.previous(name):
+            return self.directory / previous
+        if not os.path.lexists(self.directory / name):
+            return None
+        places = [directory.resolve() for directory in directories]
+        here = self.directory.resolve()
+        later = places[places.index(here) + 1 :] if here in places else []
+        return next((place / name for place in later if (place / name / MANIFEST).is_file()), None)
 
     # -- changing -------------------------------------------------------------------------------
 
@@ -111,6 +109,16 @@ class Store:
             self._point(name, folder)  # here it happens
             if before:
                 self._settle(name)
+            return before
+
+    def withdraw(self, name: str) -> str:
+        """Leaves the name to a later directory; the folder that was in use until now."""
+        with self.locked():
+            before = self._adopt(name)
+            if before:
+                self._point(f".{name}.previous", before)
+                (self.directory / name).unlink()  # here it happens
+                sync(self.directory)
             return before
 
     def undo(self, name: str, current: str, previous: str) -> None:

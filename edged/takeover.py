@@ -14,12 +14,23 @@ from time import monotonic
 
 from edged import faults, log, protocol
 from edged.admission import Admission, Sinks
+from edged.attempts import Attempts
 from edged.audio.player import Player
 from edged.engine import pages
 from edged.engine.buffers import Arena
 from edged.engines import Engines, Generation
-from edged.errors import BundleError, Busy, ConfigError, EdgedError, EngineError, PlanTooLarge, RestartNeeded
+from edged.errors import (
+    BundleError,
+    BundleTrialFailed,
+    Busy,
+    ConfigError,
+    EdgedError,
+    EngineError,
+    PlanTooLarge,
+    RestartNeeded,
+)
 from edged.meter import Meter
+from edged.paths import state_directory
 from edged.reload import Reloader, loads, merge
 from edged.settings import Settings
 from edged.systemd import Notifier
@@ -28,6 +39,7 @@ from edged.watchdog import Watchdog
 
 logger = logging.getLogger("edged")
 EXCHANGE_S = 30.0  # the socket thread does it between two rounds; longer than that, and it has ended
+DEATHS = 2  # of the process in a row while it loads the same bundles, before it tries others
 FORMER_S = 10.0  # how long a reload waits for the jobs of the one before it
 
 
@@ -53,6 +65,7 @@ class Takeover:
         self.reloader = Reloader(self._reload, self._retire, parts.on_crash)
         self._read = read
         self._parts = parts
+        self._attempts = Attempts(state_directory())
         self._remark = ""  # what is not as it was configured, told with the readiness
 
     def told(self) -> str:
@@ -64,20 +77,31 @@ class Takeover:
     def load(self) -> Generation:
         """The configured bundles, or the versions before of those that cannot be used: better an old voice
         than a silent box. The next start or reload tries the new ones again."""
-        status = self._parts.manager.status
-        wanted = sources(self.settings)
-        try:
-            return self._load(self.settings, wanted, status)
-        except (BundleError, EngineError, ConfigError) as error:  # one lacks a voice, or room for itself
-            before = former(wanted)
-            if before == wanted:
-                raise
+        wanted = before = sources(self.settings)
+        what = " ".join(source.digest for source in wanted)
+        with self._attempts.loading(what) as deaths:
+            if deaths >= DEATHS:
+                before = former(self.settings, wanted)
+            if before != wanted:
+                text = f"the process has died {deaths} times while it loaded the bundles"
+                return self._load_former(wanted, before, BundleTrialFailed(text))
             try:
-                generation = self._load(self.settings, before, status)
-            except EdgedError:
-                raise error from None
-            text = f"a bundle cannot be used, the version before speaks instead: {error}"
-            log.event(logger, logging.ERROR, text, code=error.code, phase="start")
+                return self._load(self.settings, wanted, self._parts.manager.status)
+            except (BundleError, EngineError, ConfigError) as error:  # one lacks a voice, or room for itself
+                before = former(self.settings, wanted)
+                if before == wanted:
+                    raise
+                return self._load_former(wanted, before, error)
+
+    def _load_former(
+        self, wanted: tuple[Source, ...], before: tuple[Source, ...], reason: EdgedError
+    ) -> Generation:
+        try:
+            generation = self._load(self.settings, before, self._parts.manager.status)
+        except EdgedError:
+            raise reason from None
+        text = f"a bundle cannot be used, the version before speaks instead: {reason}"
+        log.event(logger, logging.ERROR, text, code=reason.code, phase="start")
         left = [source for source in wanted if source not in before]
         self._remark = f" ({', '.join(source.path.name for source in left)} cannot be used)"
         return generation

@@ -21,7 +21,7 @@ PARTS = {
     "cli": {"__main__", "cli", "doctor", "bench"},
     "client": {"client"},
     "compiler": {"compiler"},
-    "service": {"service", "engines", "reload", "signals", "takeover"},
+    "service": {"service", "attempts", "engines", "reload", "signals", "takeover"},
     "server": {"server", "admission", "params", "desk", "endpoints", "monitor", "outgoing", "forecast"},
     "worker": {"worker"},
     "watchdog": {"watchdog", "pressure", "footprint", "faults"},

@@ -252,8 +252,12 @@ def test_no_job_is_lost_or_answered_twice_over_many_reloads(tone_bundle: Path, t
 # -- the command line ------------------------------------------------------------------------------
 
 
-def edged(daemon: Daemon, place: Store, *arguments: str) -> subprocess.CompletedProcess[str]:
-    env = {**os.environ, "EDGED_BUNDLES": str(place.directory), "EDGED_CONFIG": str(daemon.config)}
+def edged(
+    daemon: Daemon, place: Store, *arguments: str, bundles: str = ""
+) -> subprocess.CompletedProcess[str]:
+    """bundles: directories, where there are more than the store."""
+    env = {**os.environ, "EDGED_BUNDLES": bundles or str(place.directory)}
+    env["EDGED_CONFIG"] = str(daemon.config)
     env["EDGED_ENDPOINT"] = daemon.endpoint
     command = [sys.executable, "-m", "edged", *arguments]
     return subprocess.run(command, capture_output=True, text=True, env=env, timeout=120, check=False)
@@ -299,6 +303,36 @@ def test_install_activate_and_roll_back_with_a_daemon(tone_bundle: Path, tmp_pat
         assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
         pruned = edged(daemon, place, "bundle", "prune")
         assert pruned.stdout.split() == ["deleted", bad["installed"]]
+
+
+def test_the_bundle_of_the_installation_is_the_one_before_the_first_version(
+    tone_bundle: Path, tmp_path: Path
+) -> None:
+    place = Store(tmp_path / "bundles")
+    shipped = tmp_path / "release" / "tone"
+    shutil.copytree(tone_bundle, shipped)
+    bundles = f"{place.directory}:{shipped.parent}"
+    new = install(place, tone_bundle).name
+    with running("tone", env={"EDGED_BUNDLES": bundles}) as daemon:
+
+        def loaded() -> str:
+            return str(daemon.request({"op": "reload"})["bundles"]["tone"])
+
+        assert loaded() == str(shipped)
+        for arguments, wanted in (
+            (("activate", "--no-trial", new), place.directory / new),
+            (("rollback", "tone"), shipped),
+            (("rollback", "tone"), place.directory / new),
+        ):
+            done = edged(daemon, place, "bundle", *arguments, bundles=bundles)
+            assert "speaks with it now" in done.stdout, done.stderr
+            assert loaded() == str(wanted)
+        engine = next((place.directory / new / "engines").iterdir())
+        engine.write_bytes(engine.read_bytes()[:-1])
+        daemon.stop()
+        daemon.start()
+        assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
+        assert "the version before speaks instead" in daemon.log
 
 
 def test_a_bundle_that_takes_the_daemon_down_is_taken_back(tone_bundle: Path, tmp_path: Path) -> None:

@@ -124,6 +124,29 @@ def test_undo_restores_both_links(full: Store) -> None:
     assert (used(full), full.previous("tone")) == ("2", one)
 
 
+def test_the_way_back_leads_to_a_bundle_that_the_store_hides(
+    full: Store, sources: dict[str, Path], tmp_path: Path
+) -> None:
+    one, two = folder(full, "1"), folder(full, "2")
+    later = tmp_path / "later"
+    shutil.copytree(sources["3"], later / "tone")
+    places = [full.directory, later]
+    assert full.before("tone", places) is None, "it is what is in use"
+    full.switch("tone", one)
+    assert full.before("tone", places) == later / "tone"
+    assert full.before("tone", [later, full.directory]) is None, "it comes first, and is in use"
+    assert full.withdraw("tone") == one
+    assert (full.current("tone"), full.previous("tone")) == ("", one)
+    assert find("tone", places) == later / "tone"
+    assert full.before("tone", places) == full.directory / one, "and forth"
+    full.switch("tone", one)
+    full.switch("tone", two)
+    assert full.before("tone", places) == full.directory / one
+    full.withdraw("tone")
+    full.undo("tone", two, one)
+    assert (used(full), full.previous("tone")) == ("2", one)
+
+
 def test_prune_leaves_what_is_in_use_and_the_one_before(full: Store, sources: dict[str, Path]) -> None:
     one, two, three = (folder(full, v) for v in VERSIONS)
     full.switch("tone", one)
@@ -215,6 +238,8 @@ for number in range(1, 1_000_000, pace):
             place.switch("tone", by["2"])
         elif action == "undo":
             place.undo("tone", by["1"], "")
+        elif action == "withdraw":
+            place.withdraw("tone")
         elif action == "prune":
             place.prune()
         os._exit(0)
@@ -258,6 +283,7 @@ class Killer:
         ("switch", "link"),
         ("switch", "in place"),
         ("undo", "link"),
+        ("withdraw", "link"),
         ("prune", "link"),
         ("install", "link"),
         ("install", "in place"),
@@ -284,7 +310,10 @@ def test_killed_before_any_line_it_leaves_a_store_that_works(
     try:
         while killer.killed():
             times += 1
-            assert used(full) in ("1", "2")
+            if action == "withdraw" and not full.current("tone"):
+                assert full.previous("tone") == one
+            else:
+                assert used(full) in ("1", "2")
             assert full.previous("tone") in ("", one, two)
             # Whoever comes next finds nothing half done.
             if action == "install":
@@ -298,7 +327,10 @@ def test_killed_before_any_line_it_leaves_a_store_that_works(
     finally:
         killer.close()
     assert times > 10
-    assert used(full) == {"switch": "2"}.get(action, "1")
+    if action == "withdraw":
+        assert (full.current("tone"), full.previous("tone")) == ("", one)
+    else:
+        assert used(full) == {"switch": "2"}.get(action, "1")
 
 
 def test_a_killed_process_does_not_keep_the_lock(full: Store) -> None:

@@ -76,7 +76,7 @@ def activate(state: State, version: str, no_reload: bool, no_trial: bool) -> Non
     else:
         report = trial.run(chosen.path, settings)
     with store.locked():
-        _use(state, store, chosen.name, chosen.path.name, reload=not no_reload)
+        _use(state, store, chosen.name, chosen.path, reload=not no_reload)
     if report is not None and not state.as_json:
         heard = ", ".join(report.voices)
         tell(f"tried in {report.seconds:g} s with {report.peak_mb:.0f} MB at most, heard: {heard}")
@@ -91,16 +91,17 @@ def rollback(state: State, name: str, no_reload: bool) -> None:
     """Use the version of bundle NAME again that was in use before; again: forth."""
     from edged.bundle import Bundle
     from edged.errors import BundleMissing
+    from edged.paths import bundle_directories
 
-    store, _ = _opened()
+    store, settings = _opened()
     with store.locked():
-        before = store.previous(name)
-        if not before:
+        before = store.before(name, bundle_directories(settings.voices.directory))
+        if before is None:
             raise BundleMissing(
                 f"{name}: there is no version before the one in use",
                 "edged bundle list shows what is installed",
             )
-        Bundle.load(store.directory / before, verify=False)  # it was in use: its hashes were checked then
+        Bundle.load(before, verify=False)  # it was in use: its hashes were checked then
         _use(state, store, name, before, reload=not no_reload)
 
 
@@ -119,24 +120,28 @@ def prune(state: State, name: str, keep: int) -> None:
         tell("\n".join(f"deleted {folder}" for folder in gone) or "nothing to delete")
 
 
-def _use(state: State, store: Store, name: str, folder: str, reload: bool) -> None:
+def _use(state: State, store: Store, name: str, path: Path, reload: bool) -> None:
     """Switches, tells the daemon, and switches back when it does not come to speak with it. The store is
     locked all the time: the version that the daemon was asked to take is the one that it finds."""
     from edged.errors import EdgedError, RestartNeeded
 
     former = store.previous(name)
-    before = store.switch(name, folder)
+    inside = path.parent == store.directory  # not one that came with an installation
+    folder = path.name if inside else str(path)
+    before = store.switch(name, folder) if inside else store.withdraw(name)
     daemon = "not told"
     if reload:
         try:
-            daemon = _reload(state, store.directory / folder)
+            daemon = _reload(state, path)
         except RestartNeeded as error:
             daemon = "needs a restart"
             complain(f"warning: {error.message}", error.hint)
         except EdgedError:
             if before != folder:
                 store.undo(name, before, former)
-                complain(f"the daemon did not take {folder}: {before or 'none'} is in use again")
+                complain(
+                    f"the daemon did not take {folder}: {before or 'what was there before'} is in use again"
+                )
             raise
     if state.as_json:
         write_json(document({"name": name, "current": folder, "previous": before, "daemon": daemon}))

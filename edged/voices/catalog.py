@@ -58,17 +58,20 @@ def _source(name: str, path: Path) -> Source:
         return Source(name, path, "")
 
 
-def former(wanted: Sequence[Source]) -> tuple[Source, ...]:
+def former(settings: Settings, wanted: Sequence[Source]) -> tuple[Source, ...]:
     """The same bundles, in the versions that were in use before instead of those that cannot be used.
 
     Where each can be read, nobody knows which one it is: then all that have a version before.
     """
+    directories = bundle_directories(settings.voices.directory)
     before = {}
     damaged = []
     for source in wanted:
         store = Store(source.path.parent)
-        if store.current(source.name) == source.path.name and (name := store.previous(source.name)):
-            before[source.name] = _source(source.name, source.path.with_name(name))
+        if store.current(source.name) != source.path.name:
+            continue
+        if path := store.before(source.name, directories):
+            before[source.name] = _source(source.name, path.resolve())
             try:
                 Bundle.load(source.path)
             except BundleError:
