@@ -181,7 +181,7 @@ class Service:
         reloader.start()
         running.callback(reloader.stop, THREAD_STOP_S)
         watchdog.watch(self._pulses, takeover.told)
-        self._notify.ready(takeover.told())
+        self._notify.ready(watchdog.told())
         log.event(
             logger,
             logging.INFO,

@@ -147,7 +147,7 @@ class Takeover:
             return self._take_over()
         finally:
             if self._parts.admission.state == "ready":
-                self._parts.manager.ready(self.told())
+                self._parts.manager.ready(self._parts.watchdog.told())
 
     def _take_over(self) -> protocol.ReloadReply:
         settings, changed, waiting = merge(self.settings, self._read())

@@ -98,6 +98,18 @@ class Watchdog:
         """From here, threads by their names are watched. ready: what systemd is told while all is well."""
         self._pulses, self._ready = pulses, ready
 
+    def told(self) -> str:
+        """Any thread: what systemd is told, as things are now."""
+        if self._stuck:
+            return f"stuck: {self._stuck}"
+        share = f"{self.used_mb:.0f} of {self.budget_mb:g} MB"
+        match self._pressure.level:
+            case Level.FULL:
+                return f"refusing new jobs: memory {share}"
+            case Level.HIGH:
+                return f"{self._ready()}; memory is high: {share}"
+        return self._ready()
+
     def wait_s(self, now: float) -> float:
         """How long nothing is due."""
         due = self._next_look
@@ -144,20 +156,15 @@ class Watchdog:
             )
 
     def _changed(self, level: Level, before: Level, usage: Usage) -> None:
-        share = f"{usage.mb:.0f} of {self.budget_mb:g} MB"
+        self._manager.status(self.told())
         if level is Level.FULL:
-            self._clients.over_budget = f"the service uses {share} of memory"
-            self._manager.status(f"refusing new jobs: memory {share}")
+            self._clients.over_budget = f"the service uses {usage.mb:.0f} of {self.budget_mb:g} MB of memory"
             text = "memory is nearly used up: new jobs are refused"
             self._say(logging.ERROR, text, usage, code="over_budget", jobs=len(self._clients.tickets))
             return
         if before is Level.FULL:
             self._clients.over_budget = ""
             self._say(logging.INFO, "memory is no longer used up: new jobs are taken again", usage)
-        if level is Level.HIGH:
-            self._manager.status(f"{self._ready()}; memory is high: {share}")
-        else:
-            self._manager.status(self._ready())
         if level is Level.HIGH and before is Level.OK:
             self._say(
                 logging.WARNING, "memory is high", usage, code="memory_high", jobs=len(self._clients.tickets)
@@ -204,7 +211,6 @@ class Watchdog:
                 busy_s=round(max(late.values()), 1),
                 jobs=len(self._clients.tickets),
             )
-            self._manager.status(f"stuck: {names}")
         elif self._stuck and not names:
             log.event(
                 logger,
@@ -214,8 +220,9 @@ class Watchdog:
                 phase="progress",
                 threads=self._stuck,
             )
-            self._manager.status(self._ready())
-        self._stuck = names
+        if names != self._stuck:
+            self._stuck = names
+            self._manager.status(self.told())
 
 
 def make_watchdog(config: settings.Settings, manager: Manager, clients: Clients) -> Watchdog:

@@ -3,15 +3,10 @@
 from __future__ import annotations
 
 import os
-import select
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +15,7 @@ import pytest
 from edged.compiler import build
 from edged.footprint import Footprint
 from tests.daemon import Daemon, receive_until, running, send
+from tests.notify import heard, manager
 
 SENTENCE = "Pump four has stopped."
 WITHIN_S = 60.0
@@ -127,25 +123,6 @@ def test_voices_that_the_process_has_no_room_for_are_not_taken(
 
 
 # -- the engine ---------------------------------------------------------------------------------
-
-
-@contextmanager
-def manager(timeout_s: float) -> Iterator[tuple[socket.socket, list[str]]]:
-    """A socket in systemd's place, and the command that makes a daemon speak to it."""
-    with tempfile.TemporaryDirectory(prefix="edged-") as directory:
-        path = f"{directory}/notify"
-        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as listener:
-            listener.bind(path)
-            micros = int(timeout_s * 1e6)
-            yield listener, ["env", f"NOTIFY_SOCKET={path}", f"WATCHDOG_USEC={micros}"]
-
-
-def heard(listener: socket.socket, seconds: float) -> list[str]:
-    found, until = [], time.monotonic() + seconds
-    while (left := until - time.monotonic()) > 0:
-        if select.select([listener], [], [], left)[0]:
-            found.append(listener.recv(4096).decode())
-    return found
 
 
 def test_a_stalled_step_ends_the_signs_of_life_and_a_signal_still_ends_it(tone_bundle: Path) -> None:

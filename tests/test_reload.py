@@ -26,6 +26,7 @@ from edged.settings import Settings, VoiceDefaults
 from edged.store import Store
 from edged.store_install import install
 from tests.daemon import Daemon, receive, receive_until, running, send
+from tests.notify import heard, manager
 
 SENTENCE = "Pump four has stopped."
 LONG = " ".join(f"Line number {n} is running again." for n in range(5))
@@ -146,6 +147,24 @@ def test_sighup_reloads(tone_bundle: Path) -> None:
         daemon.process.send_signal(signal.SIGHUP)
         logged(daemon, "everything stays as it was")
         assert daemon.stop() == 0
+
+
+def test_systemd_is_told_the_beginning_and_the_end_of_every_reload(tone_bundle: Path) -> None:
+    """As Type=notify-reload asks for it: READY ends what RELOADING began, after the signal, come what may."""
+    with manager(timeout_s=60.0) as (listener, prefix), running(tone_bundle, prefix=prefix) as daemon:
+        daemon.request({"op": "ping"})
+        for jobs, text in ((7, "reloaded"), (0, "everything stays as it was")):
+            heard(listener, 0.2)
+            daemon.configure(limits={"jobs": jobs})
+            before_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
+            daemon.process.send_signal(signal.SIGHUP)
+            logged(daemon, text)
+            told = [line for line in heard(listener, 1.0) if "RELOADING=1" in line or "READY=1" in line]
+            assert [line.split("\n")[0] for line in told] == ["RELOADING=1", "READY=1"]
+            stamp = told[0].split("\n")[1]
+            assert stamp.startswith("MONOTONIC_USEC=")
+            assert int(stamp.partition("=")[2]) >= before_us
+            assert told[1].split("\n")[1] == "STATUS=ready: tone"
 
 
 def test_other_voices_while_a_job_speaks(slow_bundle: Path, tone_bundle: Path) -> None:

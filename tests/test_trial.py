@@ -51,6 +51,16 @@ def test_one_without_a_golden_utterance_must_speak(copy: Path) -> None:
     assert trial.run(copy, Settings()).voices == ("tone",)
 
 
+def test_one_that_lacks_a_voice_of_the_configuration_is_refused(copy: Path) -> None:
+    voices = Voices(bundles=["tone"], directory=str(copy.parent), default="tone")
+    assert trial.run(copy, Settings(voices=voices)).voices == ("tone",)
+    change(copy, voices=tuple(msgspec.structs.replace(v, name="other") for v in read_manifest(copy).voices))
+    with pytest.raises(errors.ConfigError, match="'tone' is in none of the loaded bundles"):
+        trial.run(copy, Settings(voices=voices))
+    elsewhere = Voices(bundles=["violin"], default="violin")
+    assert trial.run(copy, Settings(voices=elsewhere)).voices == ("other",), "it is not for this daemon"
+
+
 def test_a_changed_file_is_refused(copy: Path) -> None:
     engine = next((copy / "engines").iterdir())
     engine.write_bytes(engine.read_bytes()[:-1] + b"x")

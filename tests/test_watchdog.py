@@ -123,6 +123,21 @@ def test_jobs_are_refused_while_it_is_full_and_taken_again_later(caplog: pytest.
     assert not box.dog.leave
 
 
+def test_the_status_is_that_of_the_moment_whoever_tells_it() -> None:
+    box = Box(lasting_s=0.0)
+    assert box.dog.told() == "ready: ada"
+    box.spend(3, 850.0)
+    assert box.dog.told() == "ready: ada; memory is high: 850 of 1000 MB"
+    box.spend(3, 950.0)
+    assert box.dog.told() == "refusing new jobs: memory 950 of 1000 MB"
+    box.engine.seconds = 20.0
+    box.spend(1)
+    assert box.dog.told() == "stuck: engine"
+    box.engine.seconds = 0.0
+    box.spend(4, 100.0)
+    assert box.dog.told() == "ready: ada"
+
+
 def test_what_is_given_back_can_be_enough(caplog: pytest.LogCaptureFixture) -> None:
     box = Box(gives_mb=300.0)
     box.spend(3, 950.0)

@@ -29,8 +29,9 @@ from edged.job import Params
 from edged.paths import bundle_directories
 from edged.settings import Settings
 from edged.voices import budget, golden
+from edged.voices.catalog import check_choices
 from edged.voices.demand import demand
-from edged.voices.load import open_bundle
+from edged.voices.load import cards, open_bundle
 
 TRIAL_S = 300.0  # a large bundle on a slow card is read, loaded and heard in a minute
 # Beside the plan: Python and the libraries, thread stacks, and what loading takes for a moment.
@@ -90,13 +91,17 @@ def hear(task: Task) -> Outcome:
     bundle = Bundle.load(path)
     arena = Arena()
     arena.note(bound_row("limits.reply_mb", settings.limits.reply_mb << 20))
-    bundles = [bundle, *_others(bundle.manifest.name, settings)]
+    others = _others(bundle.manifest.name, settings)
+    bundles = [bundle, *(others or ())]
     beside = [row for other in bundles[1:] for row in demand(other, settings.engine)]
     most_mb = settings.service.memory_mb
     expected = demand(bundle, settings.engine)
     budget.check([*arena.plan(), *beside, *expected], most_mb, bundles, settings.engine)
     voices = open_bundle(bundle, settings.engine, arena)
     budget.check([*arena.plan(), *beside], most_mb, bundles, settings.engine)
+    if others is not None:
+        chosen = {card.name: card for other in others for card in cards(other)}
+        check_choices(settings, chosen | {voice.card.name: voice.card for voice in voices})
     arena.seal()
     for voice in voices:
         voice.warm_up()
@@ -113,8 +118,8 @@ def hear(task: Task) -> Outcome:
     return Outcome(seconds=round(monotonic() - begin, 2), peak_mb=round(peak_mb, 1), voices=names)
 
 
-def _others(name: str, settings: Settings) -> list[Bundle]:
-    """The bundles that the daemon has loaded beside this one; none if it does not load this one at all."""
+def _others(name: str, settings: Settings) -> list[Bundle] | None:
+    """The bundles that the daemon has loaded beside this one; None if it does not load this one at all."""
     directories = bundle_directories(settings.voices.directory)
     others = []
     loaded = False
@@ -128,7 +133,7 @@ def _others(name: str, settings: Settings) -> list[Bundle]:
             loaded = True
         else:
             others.append(found)
-    return others if loaded else []
+    return others if loaded else None
 
 
 def _peak_mb() -> float:
