@@ -28,7 +28,7 @@ from edged.engine import pages
 from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row, joined, table
 from edged.engines import Engines
-from edged.errors import ConfigError, EdgedError
+from edged.errors import EdgedError
 from edged.exporter import Exporter
 from edged.job import Job
 from edged.meter import Meter
@@ -64,11 +64,7 @@ def run(
         settings = config.load(config.find(config_path))
         return config.overridden(settings, endpoint, bundles, log_level)
 
-    try:
-        settings = read()
-    except ConfigError as error:
-        _tell_journal(error)
-        raise
+    settings = read()
     relay = log.setup(settings.log, relayed=True)
     try:
         service = Service(settings, read)
@@ -81,13 +77,6 @@ def run(
     except EdgedError as error:
         log.event(logger, logging.ERROR, f"cannot start: {error}", code=error.code, phase="start")
         raise
-
-
-def _tell_journal(error: ConfigError) -> None:
-    """Before there are settings for the log. On a terminal the command itself tells what was wrong."""
-    if isinstance(log.setup(Settings().log), log.JournalHandler):
-        for problem in error.problems or (error,):
-            log.event(logger, logging.ERROR, f"cannot start: {problem}", code=error.code, phase="start")
 
 
 class Service:

@@ -86,7 +86,7 @@ class Takeover:
                 text = f"the process has died {deaths} times while it loaded the bundles"
                 return self._load_former(wanted, before, BundleTrialFailed(text))
             try:
-                return self._load(self.settings, wanted, self._parts.manager.status)
+                return self._load(self.settings, wanted, self._starting)
             except (BundleError, EngineError, ConfigError) as error:  # one lacks a voice, or room for itself
                 before = former(self.settings, wanted)
                 if before == wanted:
@@ -97,7 +97,7 @@ class Takeover:
         self, wanted: tuple[Source, ...], before: tuple[Source, ...], reason: EdgedError
     ) -> Generation:
         try:
-            generation = self._load(self.settings, before, self._parts.manager.status)
+            generation = self._load(self.settings, before, self._starting)
         except EdgedError:
             raise reason from None
         text = f"a bundle cannot be used, the version before speaks instead: {reason}"
@@ -105,6 +105,9 @@ class Takeover:
         left = [source for source in wanted if source not in before]
         self._remark = f" ({', '.join(source.path.name for source in left)} cannot be used)"
         return generation
+
+    def _starting(self, text: str) -> None:
+        self._parts.manager.status(f"starting: {text}")
 
     def open(self, sinks: Sinks | None = None) -> None:
         """Every job from here on is for the current voices, with the settings as they are now. sinks: the

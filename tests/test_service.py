@@ -124,24 +124,6 @@ def test_it_says_why_it_cannot_start(
     assert "Traceback" not in result.stderr
 
 
-@pytest.mark.skipif(
-    Path("/run/systemd/journal/socket").exists(), reason="the real journal would get the lines"
-)
-def test_the_journal_has_each_problem_of_a_bad_configuration(tmp_path: Path) -> None:
-    config, told = tmp_path / "edged.yaml", tmp_path / "told"
-    config.write_text("limits: {jobs: many}\naudio: {volume: 9}\n")
-    with told.open("w") as stream:  # as systemd connects a service's stderr to the journal
-        status = os.fstat(stream.fileno())
-        env = {**os.environ, "JOURNAL_STREAM": f"{status.st_dev}:{status.st_ino}"}
-        command = [sys.executable, "-m", "edged", "serve", "--config", str(config)]
-        assert subprocess.run(command, stderr=stream, env=env, timeout=60, check=False).returncode == 2
-    lines = [line for line in told.read_text().splitlines() if line.startswith("<3>cannot start: ")]
-    assert len(lines) == 2
-    assert all("code=config" in line and str(config) in line for line in lines)
-    assert "limits.jobs" in lines[0]
-    assert "audio.volume" in lines[1]
-
-
 def test_a_damaged_bundle_is_refused_before_anything_is_served(tone_bundle: Path, tmp_path: Path) -> None:
     damaged = tmp_path / "damaged"
     subprocess.run(["cp", "-r", str(tone_bundle), str(damaged)], check=True)
