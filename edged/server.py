@@ -299,7 +299,7 @@ class Server:
             code=job.error.code if job.error else None,
             voice=job.voice,
             phase=job.phase,
-            job_s=round(job.timeline.ended - job.timeline.received, 3),
+            total_s=round(job.timeline.ended - job.timeline.received, 3),
             text_ms=round(job.timeline.text_s * 1e3, 1),
             wait_ms=round(waited_ms(job), 1),
             synthesis_s=round(job.timeline.synthesis_s, 4),

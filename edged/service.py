@@ -40,7 +40,7 @@ from edged.paths import default_endpoint
 from edged.protocol import Started
 from edged.relay import Relay
 from edged.server import Server
-from edged.settings import Settings
+from edged.settings import Log, Settings
 from edged.systemd import Notifier
 from edged.takeover import Parts, Takeover
 from edged.threads import Pulse
@@ -66,7 +66,14 @@ def run(
     def read() -> Settings:
         return read_settings(config_path, endpoint, bundles, log_level)
 
-    settings = read()
+    try:
+        settings = read()
+    except EdgedError as error:
+        if log.is_journal(sys.stderr):  # whose catalog explains it; elsewhere the command line tells it
+            log.setup(Log())
+            for line in str(error).splitlines():
+                log.event(logger, logging.ERROR, f"cannot start: {line}", code=error.code, phase="start")
+        raise
     relay = log.setup(settings.log, relayed=True)
     try:
         service = Service(settings, read)
