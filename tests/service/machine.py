@@ -195,6 +195,9 @@ class Machine:
         for name in ("sysusers.d", "tmpfiles.d"):
             (self.root / "etc" / name).mkdir(exist_ok=True)
             shutil.copy(ROOT / "systemd" / name / "edged.conf", self.root / "etc" / name)
+        for catalog in (ROOT / "systemd").glob("*.catalog"):
+            shutil.copy(catalog, self.root / "usr/lib/systemd/catalog")
+        self.run("journalctl", "--update-catalog")
         self.run("systemd-sysusers", "edged.conf")
         self.run("systemd-tmpfiles", "--create", "edged.conf")
         self.run("systemctl", "daemon-reload")
