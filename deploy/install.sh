@@ -179,17 +179,21 @@ switch() { # ID: puts a release in service, or leaves the one that is
     activate "$1"
     if serve; then
         prune
-        say "release $1 is installed"
+        say "release $1 is in service"
+        if [ -z "$before" ]; then
+            say "who may speak: usermod -aG edged NAME; then, as NAME: edged say \"Hello.\""
+            say "when nothing is heard: edged doctor"
+        fi
     elif [ -n "$before" ] && [ "$before" != "$1" ]; then
         warn "release $1 did not start; going back to $before"
         activate "$before"
         # What does not start is no release to go back to, unless it was one (this is a rollback).
         if [ -n "$older" ]; then link "$older" "$OPT/previous"; else rm "$OPT/previous"; fi
         prune
-        serve || warn "release $before does not start either"
-        fail "the upgrade failed" "journalctl -u edged -n 50"
+        serve || fail "release $before does not start either" "journalctl -u edged -x -e"
+        fail "release $1 was not taken; $before is in service as before" "journalctl -u edged -x -n 100"
     else
-        fail "it is installed, but does not start" "journalctl -u edged -n 50"
+        fail "it is installed, but does not start" "edged doctor, journalctl -u edged -x -e"
     fi
 }
 
@@ -299,9 +303,10 @@ serve() { # false when the service does not become ready
     # A second run of the same package must not interrupt what is being spoken.
     if [ "$changed" = no ] && systemctl is-active --quiet $UNIT; then return 0; fi
     systemctl reset-failed $UNIT 2>/dev/null || true # of earlier starts, which count against its limit
-    systemctl restart $UNIT && return
+    since=$(date +%s)
+    systemctl restart --quiet $UNIT && return
     systemctl stop $UNIT || true # it would go on trying
-    journalctl --unit $UNIT --lines 15 --no-pager --output cat >&2 || true
+    journalctl --unit $UNIT --since "@$since" --lines 25 --no-pager --output cat >&2 || true
     return 1
 }
 

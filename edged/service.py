@@ -36,7 +36,7 @@ from edged.paths import default_endpoint
 from edged.protocol import Started
 from edged.relay import Relay
 from edged.server import Server
-from edged.settings import Settings
+from edged.settings import Log, Settings
 from edged.signals import Signals
 from edged.systemd import Notifier
 from edged.takeover import Parts, Takeover
@@ -64,7 +64,14 @@ def run(
         settings = config.load(config.find(config_path))
         return config.overridden(settings, endpoint, bundles, log_level)
 
-    settings = read()
+    try:
+        settings = read()
+    except EdgedError as error:
+        if log.is_journal(sys.stderr):  # whose catalog explains it; elsewhere the command line tells it
+            log.setup(Log())
+            for line in str(error).splitlines():
+                log.event(logger, logging.ERROR, f"cannot start: {line}", code=error.code, phase="start")
+        raise
     relay = log.setup(settings.log, relayed=True)
     try:
         service = Service(settings, read)

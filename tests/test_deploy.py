@@ -1,5 +1,6 @@
-"""deploy/: the offline package, and install.sh in a copy of this system that has no network.
+"""deploy/: the offline package, and install.sh in a copy of this system that has neither network nor systemd.
 
+With systemd, upgraded and rolled back, it is tested by tests/service/test_package.py.
 The copy is an overlay on this machine's own root in a mount and network namespace of its own: nothing
 that is installed there is seen outside, and its upper layer holds exactly what an installation changed.
 """
@@ -12,7 +13,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tarfile
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,6 +20,8 @@ from pathlib import Path
 import pytest
 import soundfile
 from packaging.requirements import Requirement
+
+from tests import package as offline
 
 ROOT = Path(__file__).parents[1]
 DEPLOY = ROOT / "deploy"
@@ -103,28 +105,9 @@ def quietly(command: list[str | Path]) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.fixture(scope="module")
-def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder with the archive and, where dpkg-deb is, the .deb for this machine."""
-    scratch = tmp_path_factory.mktemp("package")
-    pip = [sys.executable, "-m", "pip", "download", "--no-deps", "--quiet", "--dest", scratch / "probe"]
-    if quietly([*pip, "click"]).returncode:
-        pytest.skip("no package registry can be reached")
-    deb = ["--deb"] if shutil.which("dpkg-deb") else []
-    glibc = os.confstr("CS_GNU_LIBC_VERSION") or ""
-    out = scratch / "out"
-    made = quietly(
-        [sys.executable, DEPLOY / "make-offline-package", "--glibc", glibc.split()[-1], "--out", out, *deb]
-    )
-    assert made.returncode == 0, made.stderr
-    return out
-
-
-@pytest.fixture(scope="module")
-def package(built: Path) -> Path:
-    [archive] = built.glob("*.tar.gz")
-    with tarfile.open(archive) as content:
-        content.extractall(built, filter="tar")
-    return built / archive.name.removesuffix(".tar.gz")
+def package() -> Path:
+    """Unpacked; not to be changed."""
+    return offline.unpacked()
 
 
 def test_every_file_is_in_the_checksums_and_every_wheel_in_the_requirements(package: Path) -> None:
@@ -230,32 +213,16 @@ def system(tmp_path: Path, package: Path) -> Iterator[System]:
         pytest.skip("namespaces and installing need root")
     if not all(map(shutil.which, ("unshare", "nsenter", "flock"))):
         pytest.skip("unshare, nsenter and flock (util-linux) are needed")
-    mine = tmp_path / "package"  # a copy, for a test to change
-    shutil.copytree(package, mine, copy_function=os.link)
-    started = System(tmp_path, mine)
+    started = System(tmp_path, offline.copy(package, tmp_path / "package"))
     yield started
     started.close()
-
-
-def another(package: Path, file: str, add: str) -> None:
-    """Makes the package one of another release: with more text in a file."""
-    for name, change in ((file, add), ("SHA256SUMS", "")):
-        path = package / name
-        text = path.read_text() + change
-        path.unlink()  # it is a link to the file of the other tests
-        path.write_text(text)
-    old = [
-        line for line in (package / "SHA256SUMS").read_text().splitlines() if not line.endswith(f"  {file}")
-    ]
-    digest = hashlib.sha256((package / file).read_bytes()).hexdigest()
-    (package / "SHA256SUMS").write_text("\n".join([*old, f"{digest}  {file}"]) + "\n")
 
 
 INSTALL = f"package/install.sh install --python {sys._base_executable}"  # type: ignore[attr-defined]
 
 
 @pytest.mark.timeout(400)
-def test_install_speak_upgrade_roll_back_uninstall(system: System, tmp_path: Path) -> None:
+def test_install_speak_uninstall(system: System, tmp_path: Path) -> None:
     assert system.sh("cat /proc/net/dev").count(":") == 1  # the loopback device alone
     system.sh(f"timeout -s KILL 2 {INSTALL}", code=137)  # an interrupted one is made good by the next
     system.sh(INSTALL)
@@ -265,20 +232,8 @@ def test_install_speak_upgrade_roll_back_uninstall(system: System, tmp_path: Pat
     system.sh(INSTALL)  # again: nothing changes
     assert (system.sh("readlink /opt/edged/current"), system.changed()) == (first, before)
 
-    system.sh("sed -i 's/jobs: 64/jobs: 65/' /etc/edged/edged.yaml")
-    another(tmp_path / "package", "systemd/edged.service", "# of the next release\n")
-    system.sh(INSTALL)
-    assert system.sh("readlink /opt/edged/current") != first
-    assert "next release" in system.sh("cat /usr/local/lib/systemd/system/edged.service")
-    assert "jobs: 65" in system.sh("cat /etc/edged/edged.yaml")
-    assert system.speak() > 0.8
-
-    system.sh("/opt/edged/install.sh rollback")
-    assert system.sh("readlink /opt/edged/current") == first
-    assert "next release" not in system.sh("cat /usr/local/lib/systemd/system/edged.service")
-    assert system.speak() > 0.8
-
     system.sh("echo 'volum: 3' >> /etc/edged/edged.yaml")  # a configuration that no release can use
+    offline.change(tmp_path / "package", "systemd/edged.service", "# of the next release\n")
     said = system.sh(INSTALL, code=1)
     assert "volum" in said
     assert system.sh("readlink /opt/edged/current") == first
@@ -291,38 +246,18 @@ def test_a_damaged_package_and_one_for_another_machine_are_refused(system: Syste
     package = tmp_path / "package"
     damaged = package / "config/edged.yaml"
     text = damaged.read_text()
-    damaged.unlink()
+    damaged.unlink()  # a link
     damaged.write_text(text.replace("660", "666"))
     assert "damaged" in system.sh(INSTALL, code=1)
     damaged.write_text(text)
+    facts = (package / "package").read_text().splitlines()
     for fact, told in (
         ("arch=sparc64", "is for sparc64"),
         ("python=3.9", "Python 3.9 is not there"),
         ("glibc=2.99", "needs glibc 2.99"),
         ("room_mb=99999999", "free some space"),
     ):
-        another(package, "package", "")
-        kept = (package / "package").read_text()
-        lines = [line for line in kept.splitlines() if not line.startswith(fact.partition("=")[0])]
-        (package / "package").write_text("\n".join([*lines, fact]) + "\n")
-        another(package, "package", "")
+        others = [line for line in facts if not line.startswith(fact.partition("=")[0])]
+        offline.change(package, "package", "\n".join([*others, fact]) + "\n")
         assert told in system.sh(INSTALL, code=1)
-        (package / "package").write_text(kept)
     assert not [name for name in system.changed() if "releases" in name]
-
-
-@pytest.mark.timeout(400)
-def test_the_debian_package(system: System, built: Path, tmp_path: Path) -> None:
-    debs = list(built.glob("*.deb"))
-    if not debs or shutil.which("dpkg") is None:
-        pytest.skip("dpkg-deb is not installed")
-    shutil.copy(debs[0], tmp_path / "package/edged.deb")
-    # The system's Python need not be the one that runs the tests.
-    system.sh("dpkg --force-depends -i package/edged.deb")
-    assert "/usr/lib/systemd/system/edged.service" in system.sh("cat /opt/edged/.files")
-    assert system.speak() > 0.8
-    system.sh("dpkg -r edged")
-    left = {name for name in system.changed() if "edged" in name and "var/lib/dpkg" not in name}
-    assert left == {"etc/edged/edged.yaml"}
-    system.sh("dpkg -P edged")
-    assert not system.path("etc/edged").exists()

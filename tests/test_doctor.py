@@ -17,7 +17,7 @@ import numpy as np
 import pytest
 import yaml
 
-from edged.doctor import machine, setup
+from edged.doctor import machine, setup, unit
 from edged.doctor.findings import Case, Finding, run
 from edged.doctor.sound import TONE_LEVEL, TONE_S, beep
 from edged.errors import BundleMissing, ConfigError, NoDaemon, codes
@@ -187,7 +187,7 @@ def test_a_file_in_the_sockets_place(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("unit", "state", "remedy"),
+    ("told", "state", "remedy"),
     [
         ({"LoadState": "not-found"}, "skipped", "deploy/README.md"),
         ({"ActiveState": "failed", "Result": "start-limit-hit"}, "failed", "reset-failed"),
@@ -198,10 +198,26 @@ def test_a_file_in_the_sockets_place(tmp_path: Path) -> None:
         ({"ActiveState": "active", "UnitFileState": "enabled", "NRestarts": "0"}, "ok", ""),
     ],
 )
-def test_what_systemd_says_is_judged(unit: dict[str, str], state: str, remedy: str) -> None:
-    found = setup.judged({"LoadState": "loaded", **unit})
+def test_what_systemd_says_is_judged(told: dict[str, str], state: str, remedy: str) -> None:
+    found = unit.judged({"LoadState": "loaded", **told})
     assert found.state == state
     assert remedy in found.remedy
+
+
+def test_a_failed_service_comes_with_its_last_error() -> None:
+    told = {"LoadState": "loaded", "ActiveState": "failed", "Result": "exit-code", "ExecMainStatus": "2"}
+    found = unit.judged(told, lambda: "cannot start: line 7")
+    assert "a configuration that cannot be used" in found.message
+    assert found.message.endswith("cannot start: line 7")
+
+
+@pytest.mark.parametrize(
+    ("limit", "warned"), [("1992294400", False), ("1048576000", True), ("infinity", False)]
+)
+def test_a_limit_of_the_unit_below_the_budget(limit: str, warned: bool) -> None:
+    found = list(unit.limited({"MemoryMax": limit}, 1500))
+    assert bool(found) is warned
+    assert all("MemoryMax=1788M" in f.remedy for f in found)
 
 
 def test_a_clock_before_the_installation(monkeypatch: pytest.MonkeyPatch) -> None:

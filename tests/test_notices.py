@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+import click
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -71,6 +72,16 @@ def test_every_loud_line_has_a_code() -> None:
     assert not without, "log these with edged.log.event and a code that both catalogs explain"
 
 
+def test_every_code_can_be_found_here() -> None:
+    """It is written out, or that of an error: one that is put together would escape the tests below."""
+    for place, call in logged():
+        [code] = [keyword.value for keyword in call.keywords if keyword.arg == "code"]
+        for part in (code.body, code.orelse) if isinstance(code, ast.IfExp) else (code,):
+            of_an_error = isinstance(part, ast.Attribute) and part.attr == "code"
+            handed_on = isinstance(part, ast.Name) and part.id == "code"  # to a helper, as code="..."
+            assert isinstance(part, ast.Constant) or of_an_error or handed_on, place
+
+
 def own_codes() -> set[str]:
     """Codes that are written out: of calls, and of lines that are made by hand."""
     found = {OTHER}
@@ -105,9 +116,16 @@ def test_the_commands_of_the_catalog_exist() -> None:
     from edged.cli import cli
 
     for entry in entries(CATALOGS["en"][0]).values():
-        words = entry.text.strip().splitlines()[-1].removeprefix("See also: ").split()
-        if words[0] == "edged":
-            assert words[1] in cli.commands, words
+        first, *words = entry.text.strip().splitlines()[-1].removeprefix("See also: ").split()
+        if first != "edged":
+            continue
+        command: click.Command = cli
+        while isinstance(command, click.Group) and words:
+            name = words.pop(0)
+            assert name in command.commands, entry.subject
+            command = command.commands[name]
+        options = {"--help", *(option for parameter in command.params for option in parameter.opts)}
+        assert {word for word in words if word.startswith("-")} <= options, entry.subject
 
 
 def test_journald_reads_the_catalogs(tmp_path: Path) -> None:

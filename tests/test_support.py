@@ -20,6 +20,7 @@ from edged import log
 from edged.doctor import redact
 from edged.settings import Listen, Settings
 from tests.daemon import Daemon
+from tests.pulse import wait_until
 
 SECRET = "melancholy pelican"  # what must not get out
 
@@ -39,6 +40,7 @@ def archive(path: Path, daemon: Daemon, *args: str, **env: str) -> tuple[int, di
 
 def test_the_archive_of_a_running_daemon(daemon: Daemon, tmp_path: Path) -> None:
     daemon.request({"op": "synthesize", "text": f"{SECRET} one", "format": "wav"})
+    wait_until(lambda: "job done" in daemon.log, what="its line in the log, which a thread of its own writes")
     lines = [as_journald(line) for line in [*daemon.log.splitlines(), f"12:00:00.000 debug text {SECRET}"]]
     script = tmp_path / "bin" / "journalctl"  # there is no journald to read from
     script.parent.mkdir()

@@ -23,6 +23,7 @@ STALL_S = 0.5  # no callback for so long: the device is gone, though PortAudio s
 START_GRACE_S = 3.0  # the same just after opening: a sleeping sink takes up to 2 s to ask for more
 STALL_LOOKS = 5  # and so many looks in a row, so that a process that was stopped does not blame the device
 CLOSE_WAIT_S = 1.0
+INSTALL = "apt install libportaudio2 libasound2-plugins"
 OPEN_WAIT_S = 5.0  # a sleeping Bluetooth loudspeaker needs a while
 
 
@@ -43,7 +44,7 @@ def portaudio() -> Any:
     except ImportError:
         raise NoAudioDevice("the Python package sounddevice is not installed") from None
     except OSError:
-        raise NoAudioDevice("PortAudio is not installed") from None
+        raise NoAudioDevice("PortAudio is not installed", INSTALL) from None
     except Exception as exc:  # sounddevice.PortAudioError cannot be named before the import
         raise NoAudioDevice(f"PortAudio cannot start: {exc}") from None
     return sounddevice

@@ -6,14 +6,16 @@ Main thread. Neighbours: `edged.service`, `edged.config`, imported when their co
 from __future__ import annotations
 
 import os
+import sys
 from dataclasses import asdict
 from pathlib import Path
 
 import click
 
 from edged.cli.context import Endpoint, State, client_command, json_option, pass_state
-from edged.cli.exits import OK, USAGE, complain, document, naming, tell, write_json
+from edged.cli.exits import OK, USAGE, complain, document, exit_code, naming, tell, write_json
 from edged.cli.render import fields
+from edged.errors import EdgedError
 
 LEVELS = ("debug", "info", "warning", "error")
 
@@ -34,10 +36,15 @@ def serve(
     log_level: str | None,
 ) -> int:
     """Run the daemon in the foreground until SIGTERM or Ctrl-C."""
-    from edged import service
+    from edged import log, service
 
     named = tuple(_folder_or_name(bundle) for bundle in bundles)
-    return service.run(config_path, endpoint or state.endpoint or None, named, log_level)
+    try:
+        return service.run(config_path, endpoint or state.endpoint or None, named, log_level)
+    except EdgedError as error:
+        if log.is_journal(sys.stderr):  # it is there already, with its code
+            return exit_code(error)
+        raise
 
 
 def _folder_or_name(bundle: str) -> str:

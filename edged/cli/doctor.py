@@ -82,6 +82,7 @@ def doctor(state: State, config_path: str | None, tone: bool | None, archive: Pa
 def _settings(config_path: str | None) -> tuple[Settings, list[Finding]]:
     """What the daemon would read. A file that cannot be used is a finding; the checks take the defaults."""
     from edged import config
+    from edged.doctor import unit
     from edged.doctor.findings import Finding
     from edged.errors import ConfigError
 
@@ -90,6 +91,9 @@ def _settings(config_path: str | None) -> tuple[Settings, list[Finding]]:
     if path is not None and _forbidden(path):  # only the service may read it
         text = f"{path} may not be read by this user: the defaults are checked"
         return config.load(None), [Finding("configuration", "warning", text, "sudo edged doctor")]
+    if path is not None and (user := unit.forbidden(path)):
+        text = f"{path} may not be read by {user}, the service's user"
+        return config.load(None), [Finding("configuration", "failed", text, f"chmod a+r {path}")]
     try:
         return config.load(path), [Finding("configuration", "ok", told)]
     except ConfigError as error:
@@ -130,7 +134,7 @@ def _case(state: State, settings: Settings, tone: bool) -> Case:
 
 def _checks() -> list[tuple[str, Check]]:
     """In the order in which they explain each other."""
-    from edged.doctor import daemon, machine, setup, sound
+    from edged.doctor import daemon, machine, setup, sound, unit
 
     return [
         ("versions", machine.versions),
@@ -141,7 +145,7 @@ def _checks() -> list[tuple[str, Check]]:
         ("clock", machine.clock),
         ("bundle", setup.bundles),
         ("memory plan", setup.plan),
-        ("service", setup.service),
+        ("service", unit.service),
         ("socket", setup.socket),
         ("daemon", daemon.answers),
         ("speech", daemon.speech),

@@ -35,7 +35,7 @@ FIGURES = (
     "refused",
 )
 BAR = 30  # characters
-WARN_SHARE, REFUSE_SHARE = 0.8, 0.9  # of the budget: yellow, red
+COLOURS = {"high": "yellow", "full": "red"}  # by the state of the memory
 
 Answer = tuple["StatusReply", "StatsReply"]
 
@@ -123,8 +123,7 @@ def _drawn(answer: Answer | None, history: History) -> RenderableType:
     if answer is None:
         return Text("edged: no daemon (q quits)")
     status = answer[0]
-    share = _share(status)
-    colour = "red" if share >= REFUSE_SHARE else "yellow" if share >= WARN_SHARE else "green"
+    colour = COLOURS.get(status.memory_state, "green")
     figures = Table(box=None, show_header=False)
     for name, value, bars in _figures(history):
         figures.add_row(name, Text(value, justify="right"), bars)
@@ -144,11 +143,17 @@ def _memory(status: StatusReply) -> str:
     share = _share(status)
     filled = min(BAR, round(share * BAR))
     bar = "#" * filled + "." * (BAR - filled)
-    return f"memory {status.rss_mb:.0f} of {status.budget_mb:.0f} MB [{bar}] {share:.0%}"
+    told = {"high": ", high", "full": ", new jobs are refused"}.get(status.memory_state, "")
+    return f"memory {_used_mb(status):.0f} of {status.budget_mb:.0f} MB [{bar}] {share:.0%}{told}"
+
+
+def _used_mb(status: StatusReply) -> float:
+    """What the budget is held against; the resident size until the watchdog has looked."""
+    return status.used_mb or status.rss_mb
 
 
 def _share(status: StatusReply) -> float:
-    return status.rss_mb / status.budget_mb if status.budget_mb else 0.0
+    return _used_mb(status) / status.budget_mb if status.budget_mb else 0.0
 
 
 def _figures(history: History) -> Iterator[tuple[str, str, str]]:

@@ -5,6 +5,7 @@ Pure functions and frozen data, no socket of its own. Neighbour: `connection`.
 
 from __future__ import annotations
 
+import grp
 import os
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from edged.errors import BadValue, NoDaemon
 
 CHECK_ENDPOINT = "check the endpoint: ipc:///path/of/socket or tcp://host:port"
 CHECK_KEYS = "check the server key, and that the daemon knows this client's key"
-JOIN_GROUP = "add your user to the group that owns the socket (listen.group), then log in again"
+JOIN_GROUP = "add your user to the group that owns the socket (listen.group){}, then log in again"
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,15 +50,19 @@ def look(endpoint: str) -> None:
     if not endpoint.startswith("ipc://") or endpoint.startswith("ipc://@"):
         return
     path = endpoint[len("ipc://") :]
+    command = ""
     try:
-        os.stat(path)
+        group = os.stat(path).st_gid
         allowed = os.access(path, os.W_OK)
+        command = f": sudo usermod -aG {grp.getgrgid(group).gr_name} NAME"
     except FileNotFoundError:
         raise NoDaemon(f"no daemon listens on {endpoint}") from None
     except OSError:
         allowed = False
+    except KeyError:  # a group without a name
+        pass
     if not allowed:
-        raise NoDaemon(f"this user may not use {endpoint}", JOIN_GROUP)
+        raise NoDaemon(f"this user may not use {endpoint}", JOIN_GROUP.format(command))
 
 
 def unreachable(endpoint: str, refused: bool) -> NoDaemon:

@@ -11,7 +11,7 @@ import numpy as np
 
 from edged import __version__
 from edged.doctor.findings import Case, Finding
-from edged.errors import EdgedError, RequestError, ServiceError
+from edged.errors import EdgedError, OverBudget, RequestError, ServiceError
 from edged.protocol import StatusReply
 
 TRIALS = ("One, two, three.", "一，二，三。")  # for voices of one language or the other
@@ -37,11 +37,14 @@ def answers(case: Case) -> Iterator[Finding]:
 
 
 def _memory(status: StatusReply) -> Finding:
-    told = f"{status.rss_mb:.0f} MB resident, of it {status.buffers_mb:.0f} MB buffers"
-    if status.budget_mb and status.rss_mb > WARN_SHARE * status.budget_mb:
-        text = f"{told}: over {WARN_SHARE:.0%} of the {status.budget_mb:g} MB of service.memory_mb"
-        return Finding("daemon's memory", "warning", text, "see what it is used for: edged status --memory")
-    return Finding("daemon's memory", "ok", f"{told}, {status.budget_mb:g} MB allowed")
+    used_mb = status.used_mb or status.rss_mb  # the watchdog has not looked yet, or there is none
+    told = f"{used_mb:.0f} of {status.budget_mb:g} MB (service.memory_mb)"
+    remedy = "see what it is used for: edged status --memory"
+    if status.memory_state == "full":
+        return Finding("daemon's memory", "failed", f"{told}: new jobs are refused", remedy, OverBudget.code)
+    if status.memory_state == "high" or used_mb > WARN_SHARE * status.budget_mb > 0:
+        return Finding("daemon's memory", "warning", f"{told}: over {WARN_SHARE:.0%} of it", remedy)
+    return Finding("daemon's memory", "ok", told)
 
 
 def speech(case: Case) -> Iterator[Finding]:

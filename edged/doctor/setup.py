@@ -1,4 +1,4 @@
-"""Checks of what was set up: bundles, the memory plan, the systemd service, the socket. Main thread.
+"""Checks of what was set up: bundles, the memory plan, the socket. Main thread.
 
 Neighbours: `findings` runs them; `edged.bundle` and `edged.voices` do the checking of bundles.
 """
@@ -8,13 +8,12 @@ from __future__ import annotations
 import getpass
 import grp
 import os
-import shutil
 import stat
-import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 
 from edged.bundle import Bundle, find
+from edged.doctor import unit
 from edged.doctor.findings import Case, Finding
 from edged.engine import select
 from edged.engine.plan import PlanRow, bound_row, total_mb
@@ -24,15 +23,6 @@ from edged.settings import Settings
 from edged.voices import budget
 from edged.voices.catalog import BUILT_IN
 from edged.voices.demand import demand
-
-UNIT = "edged.service"
-CATALOGS = (Path("/usr/lib/systemd/catalog"), Path("/etc/systemd/catalog"))
-PROPERTIES = (
-    "LoadState ActiveState SubState Result NRestarts UnitFileState MemoryMax MemoryCurrent ExecMainStatus"
-    " ExecMainCode MainPID StatusText WatchdogUSec FragmentPath DropInPaths"
-).split()
-READ_IT = "journalctl -u edged -x -e"
-
 
 # -- bundles ------------------------------------------------------------------------------------
 
@@ -74,64 +64,15 @@ def _load(name: str, settings: Settings, verify: bool) -> Bundle:
     return Bundle.load(find(name, bundle_directories(settings.voices.directory)), verify)
 
 
-# -- the service --------------------------------------------------------------------------------
-
-
-def unit() -> dict[str, str]:
-    """What systemd says about the service; empty where systemd does not run, or does not answer."""
-    if not Path("/run/systemd/system").is_dir() or shutil.which("systemctl") is None:
-        return {}
-    command = ["systemctl", "show", UNIT, f"--property={','.join(PROPERTIES)}"]
-    try:
-        shown = subprocess.run(command, capture_output=True, text=True, timeout=10, check=False)
-    except subprocess.TimeoutExpired:
-        return {}
-    return dict(line.split("=", 1) for line in shown.stdout.splitlines() if "=" in line)
-
-
-def service(case: Case) -> Iterator[Finding]:
-    found = unit()
-    if not found:
-        yield Finding("service", "skipped", "systemd does not run here, or does not answer")
-        return
-    yield judged(found)
-    if found.get("LoadState") == "loaded" and not any((c / "edged.catalog").is_file() for c in CATALOGS):
-        text = "the journal's message catalog of edged is not installed"
-        remedy = f"copy systemd/*.catalog to {CATALOGS[0]}, then: journalctl --update-catalog"
-        yield Finding("service", "warning", text, remedy)
-
-
-def judged(unit: dict[str, str]) -> Finding:
-    """What the properties of the unit mean."""
-    state, restarts = unit.get("ActiveState", ""), unit.get("NRestarts", "0")
-    told = f"{state} ({unit.get('SubState', '')})"
-    if unit.get("LoadState") != "loaded":
-        why = f"{UNIT} is {unit.get('LoadState', 'unknown')}"
-        return Finding("service", "skipped", why, "to run it at boot, install the unit: deploy/README.md")
-    if state == "failed":
-        remedy = f"read why: {READ_IT}; then: systemctl reset-failed edged && systemctl start edged"
-        return Finding("service", "failed", f"{told}, result {unit.get('Result', '')}", remedy)
-    if state not in ("active", "reloading"):
-        remedy = (
-            f"wait, or read what it does: {READ_IT}" if state == "activating" else "systemctl start edged"
-        )
-        return Finding("service", "warning", told, remedy)
-    if unit.get("UnitFileState") not in ("enabled", "static", "indirect", "linked"):
-        return Finding("service", "warning", f"{told}, not started at boot", "systemctl enable edged")
-    if restarts not in ("", "0"):
-        return Finding("service", "warning", f"{told}, restarted {restarts} times", f"read why: {READ_IT}")
-    return Finding("service", "ok", told)
+# -- the socket ---------------------------------------------------------------------------------
 
 
 def endpoint(told: str) -> str:
     """Where the daemon is, or would be: as told, where one is, where the installed service would listen."""
     found = client_endpoint(told or None)
-    if told or Path(found.removeprefix("ipc://")).exists() or unit().get("LoadState") != "loaded":
+    if told or Path(found.removeprefix("ipc://")).exists() or unit.properties().get("LoadState") != "loaded":
         return found
     return f"ipc://{SYSTEM_RUNTIME / SOCKET}"
-
-
-# -- the socket ---------------------------------------------------------------------------------
 
 
 def socket(case: Case) -> Iterator[Finding]:

@@ -30,17 +30,18 @@ def loudspeaker(case: Case) -> Iterator[Finding]:
         yield Finding("loudspeaker", "skipped", "switched off (audio.enabled)")
         return
     told = status if not isinstance(status, EdgedError) else None
-    if told is not None and told.audio_error:
-        text = f"the daemon has none: {told.audio_error}"
-        remedy = "edged audio list shows the devices; the service's user must be in the group audio"
-        yield Finding("daemon's loudspeaker", "failed", text, remedy, NoAudioDevice.code)
+    daemons = told.audio_error if told is not None else ""
     with drivers_muted():
         try:
             speaker = find(settings, RATE)
             others = len(found(RATE)) - 1
         except NoAudioDevice as error:
-            yield _unseen(error, held=bool(told and told.audio_device and not told.audio_error))
+            if daemons and daemons != str(error):
+                yield _daemons(daemons)
+            yield _unseen(error, held=bool(told and told.audio_device and not daemons))
             return
+    if daemons:
+        yield _daemons(daemons)
     text = f"{speaker.name}, {speaker.rate} Hz, {speaker.channels} channels; {others} other devices"
     yield Finding("loudspeaker", "ok", text)
     if not case.tone:
@@ -48,6 +49,13 @@ def loudspeaker(case: Case) -> Iterator[Finding]:
         return
     with drivers_muted():
         yield _tone(speaker, settings.latency_ms / 1000, settings.lead_in_ms / 1000)
+
+
+def _daemons(error: str) -> Finding:
+    """Another one than this user's: it looks again for the next job."""
+    remedy = "say something, then run this again; the service's user must be in the group audio"
+    text = f"none when it last looked: {error}"
+    return Finding("daemon's loudspeaker", "failed", text, remedy, NoAudioDevice.code)
 
 
 def _unseen(error: NoAudioDevice, held: bool) -> Finding:

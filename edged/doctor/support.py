@@ -23,14 +23,14 @@ import msgspec
 
 from edged import __version__
 from edged.bundle import installed, read_manifest
-from edged.doctor import machine, redact, setup
+from edged.doctor import machine, redact, unit
 from edged.doctor.findings import Case, Finding
 from edged.errors import EdgedError
 from edged.paths import bundle_directories
 
 LINES = 5_000  # of the journal, the latest
 JOURNAL_WAIT_S = 30.0
-JOURNALS = (["-u", setup.UNIT], ["--user", "-u", setup.UNIT])  # of the system's service, of the user's own
+JOURNALS = (["-u", unit.UNIT], ["--user", "-u", unit.UNIT])  # of the system's service, of the user's own
 FOLDER = "edged-support"
 FILES = ("/etc/os-release", "/proc/meminfo", "/proc/loadavg", "/proc/asound/cards", "/etc/nv_tegra_release")
 
@@ -73,7 +73,7 @@ def _collect(case: Case, findings: Sequence[Finding]) -> dict[str, bytes]:
     with part("bundles.json") as keep:
         keep(_json(_bundles(case)))
     with part("unit.json") as keep:
-        keep(_json(setup.unit()))
+        keep(_json(unit.properties()))
     with part("devices.json") as keep:
         keep(_json(_devices()))
     for path in filter(os.path.exists, FILES):

@@ -46,9 +46,12 @@ def wait_until(condition: Callable[[], object], timeout_s: float, what: str) -> 
 
 
 class Machine:
-    """One booted machine. `root` is its file system, as seen from outside; `sound` its /srv/sound."""
+    """One booted machine. `root` is its file system, as seen from outside; `sound` its /srv/sound.
 
-    def __init__(self, name: str, directory: Path) -> None:
+    installed: with edged from this checkout; otherwise without any, for a package to be tried on.
+    """
+
+    def __init__(self, name: str, directory: Path, installed: bool = True) -> None:
         self._name = f"edged-{name}-{os.getpid()}"
         self._cgroups: list[Path] = []
         self._log = log = directory / "log"
@@ -78,7 +81,10 @@ class Machine:
             self._leader = self._wait_for_systemd()
             self._let_it_limit()
             self.root = Path(f"/proc/{self._leader}/root")
-            self._install(packages(base).relative_to(base))
+            if installed:
+                self._install(packages(base).relative_to(base))
+            else:
+                self.run("rm", "-rf", "/opt/edged")
         except (PermissionError, subprocess.SubprocessError) as exc:
             self.halt()
             raise Unavailable(f"no control groups: {exc}") from None
@@ -189,6 +195,9 @@ class Machine:
         for name in ("sysusers.d", "tmpfiles.d"):
             (self.root / "etc" / name).mkdir(exist_ok=True)
             shutil.copy(ROOT / "systemd" / name / "edged.conf", self.root / "etc" / name)
+        for catalog in (ROOT / "systemd").glob("*.catalog"):
+            shutil.copy(catalog, self.root / "usr/lib/systemd/catalog")
+        self.run("journalctl", "--update-catalog")
         self.run("systemd-sysusers", "edged.conf")
         self.run("systemd-tmpfiles", "--create", "edged.conf")
         self.run("systemctl", "daemon-reload")
