@@ -49,8 +49,8 @@ def slope(readings: Sequence[tuple[float, float]]) -> Slope | None:
     """Least squares through (seconds, KB); None while there are too few.
 
     What a process takes wavers, and moves in steps that last: a heap grows once and is used from then on. So
-    the interval is the wider of two. One is of a line through readings that waver about it, of which neighbours
-    are alike (as many count as would be independent). The other is of a walk with such steps and no direction.
+    the interval is the wider of two: of a line through readings that waver about it, of which neighbours are
+    alike (as many count as would be independent), and of a walk with such steps and no direction.
     """
     if len(readings) < FEWEST:
         return None
