@@ -9,6 +9,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from time import monotonic, sleep
 from typing import Any
@@ -122,6 +123,8 @@ class Refusing:
     def run(self, *arguments: str) -> Outcome:
         return Outcome(self._code, 0.1, {}, "no")
 
+    standstills: tuple[Outage, ...] = ()
+
     def unsound(self) -> str:
         return ""
 
@@ -171,13 +174,19 @@ def answering(endpoint: str, endings: Callable[[], int]) -> Iterator[None]:
         context.destroy(linger=0)
 
 
+@dataclass
+class Times:
+    outages: list[Outage]
+    standstills: list[Outage] = field(default_factory=list)
+
+
 def loaded(endpoint: str, outages: list[Outage], seconds: float) -> dict[str, Any]:
     load = Load(endpoint, outages, clients=4, seed=3)
     load.start()
     sleep(seconds)
     asked = load.stop(drain_s=1.0)
     stray = [text for person in load.people for text in person.stray]
-    return report.jobs(asked, stray, outages, monotonic())
+    return report.jobs(asked, stray, Times(outages), monotonic())
 
 
 @pytest.mark.parametrize("endings", [0, 1, 2])
@@ -217,7 +226,7 @@ def test_an_answer_after_it_was_given_up_is_not_lost_but_a_second_one_is_twice()
         "c", 0.5, interrupted=True, endings=2, ended=20.0, outcome="done", expected=frozenset({"done"})
     )
     lost = Asked("d", 5.0)
-    told = report.jobs([late, gone, twice, lost], [], outages, 30.0)
+    told = report.jobs([late, gone, twice, lost], [], Times(outages), 30.0)
     assert (told["late"], told["interrupted"], told["twice"], told["lost"]) == (1, 1, 1, 1)
 
 

@@ -21,7 +21,7 @@ from load_report import Call
 
 from edged import protocol
 from edged.errors import BadReply
-from soaking.rig import Outage
+from soaking.rig import Outage, within
 
 THINK_S = (0.05, 0.6)  # between the end of a job and the next one
 TICK_MS = 10
@@ -48,9 +48,8 @@ class Asked(Call):
     streamed: bool = False
 
     def met(self, outages: Sequence[Outage], now: float) -> bool:
-        """Whether there was no daemon at some time since it was sent."""
-        last = self.ended or now
-        return any(o.begin <= last and o.end >= self.sent for o in outages)
+        """Whether one of them was at some time between its sending and its ending."""
+        return within(outages, self.sent, self.ended or now)
 
 
 class Person:

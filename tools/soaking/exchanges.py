@@ -14,7 +14,8 @@ from collections.abc import Callable, Sequence
 from time import monotonic, sleep
 from typing import Any
 
-from soaking.rig import BAD, VERSIONS, Outcome, Rig
+from soaking.memory import EVERY_S, STANDSTILL_S
+from soaking.rig import BAD, VERSIONS, Outage, Outcome, Rig, within
 
 TRY_AGAIN = 5  # exit code: jobs of the voices before are not done yet, or another command has the store
 TAKES = ("reload", "sighup", "activate", "rollback")  # what --exchanges counts
@@ -32,6 +33,7 @@ class Exchanges:
         self.times: dict[str, list[float]] = defaultdict(list)
         self.recovery_s: list[float] = []
         self.try_again = 0
+        self.stood_still = 0  # commands in a standstill of the machine
         self.pressure: Counter[str] = Counter()
         self.faults: list[str] = []
         self.chance = random.Random(f"{seed} exchanges")
@@ -55,9 +57,17 @@ class Exchanges:
         self.counts[kind] += 1
         return kind
 
+    def _stood_still(self, seconds: float) -> bool:
+        """Whether the machine did in the last so many seconds; times say nothing then, and may be longer."""
+        sleep(0.0 if seconds < STANDSTILL_S else 2 * EVERY_S)  # until it has been noticed
+        return within(self._rig.standstills, monotonic() - seconds - 2 * EVERY_S, monotonic())
+
     def _check(self, kind: str, outcome: Outcome, codes: Sequence[int] = (0,)) -> bool:
         """Whether it did what it should; the only other ending that is no fault is "try again"."""
-        self.times[kind].append(outcome.seconds)
+        if self._stood_still(outcome.seconds):
+            self.stood_still += 1
+        else:
+            self.times[kind].append(outcome.seconds)
         if outcome.code in codes:
             return True
         if outcome.code == TRY_AGAIN:
@@ -100,7 +110,8 @@ class Exchanges:
 
     def _spoken(self, kind: str, outcome: Outcome, target: str) -> None:
         daemon, current = outcome.told.get("daemon"), self._rig.store.current(self._rig.name)
-        if daemon != "speaks with it now" or current != target:
+        waited = daemon == "does not answer" and self._stood_still(outcome.seconds)
+        if (daemon != "speaks with it now" and not waited) or current != target:
             self.faults.append(f"{kind} of {target}: daemon: {daemon}; in use: {current}")
 
     def _config(self) -> None:
@@ -164,7 +175,12 @@ class Exchanges:
     def _kill(self) -> None:
         with self._rig.outage(signal.SIGKILL) as outage:
             pass
-        self.recovery_s.append(self._rig.first_audio() - outage.begin)
+        self._recovered(outage)
+
+    def _recovered(self, outage: Outage) -> None:
+        seconds = self._rig.first_audio() - outage.begin
+        if not self._stood_still(seconds):
+            self.recovery_s.append(seconds)
 
     def _kill_in_activation(self) -> None:
         """The daemon goes at any time while a command works on the store and waits for it."""
@@ -174,7 +190,7 @@ class Exchanges:
         sleep(self.chance.random() * usual)
         with self._rig.outage(signal.SIGKILL) as outage:
             pass
-        self.recovery_s.append(self._rig.first_audio() - outage.begin)
+        self._recovered(outage)
         # 3: the daemon went while it was asked; 5: it was starting.
         self._check("kill_in_activation", self._rig.finish(command, begin), codes=(0, 3, TRY_AGAIN))
 

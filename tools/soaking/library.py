@@ -15,7 +15,7 @@ from time import monotonic
 from edged.client import Client
 from edged.errors import EdgedError, JobCancelled, TransportError
 from soaking.clients import REFUSALS, THINK_S
-from soaking.rig import Outage
+from soaking.rig import Outage, within
 
 SILENCE_S = 20.0
 BESIDE_S = 1.0  # a connection that just broke, or is about to, is that of the outage
@@ -24,11 +24,13 @@ BESIDE_S = 1.0  # a connection that just broke, or is about to, is that of the o
 class Programs:
     """outcomes: done, or the code of the error. unexpected: errors while the daemon was there."""
 
-    def __init__(self, endpoint: str, outages: Sequence[Outage], count: int, seed: int) -> None:
+    def __init__(
+        self, endpoint: str, outages: Sequence[Outage], standstills: Sequence[Outage], count: int, seed: int
+    ) -> None:
         self.outcomes: Counter[str] = Counter()
         self.unexpected: list[str] = []
         self.longest_s = 0.0  # until an error of the connection was told
-        self._endpoint, self._outages = endpoint, outages
+        self._endpoint, self._outages, self._standstills = endpoint, outages, standstills
         self._stop = threading.Event()
         self._lock = threading.Lock()
         self._threads = [
@@ -77,6 +79,6 @@ class Programs:
             self.outcomes[code] += 1
             if transport:
                 self.longest_s = max(self.longest_s, end - begin)
-            away = any(o.begin <= end + BESIDE_S and o.end + BESIDE_S >= begin for o in list(self._outages))
+            away = within(self._outages, begin, end, BESIDE_S) or within(self._standstills, begin, end)
             if code != "done" and code not in REFUSALS and not (transport and away):
                 self.unexpected.append(code)

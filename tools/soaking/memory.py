@@ -16,7 +16,10 @@ from time import monotonic, sleep
 import numpy as np
 import numpy.typing as npt
 
+from soaking.rig import Outage
+
 EVERY_S = 1.0
+STANDSTILL_S = 4.0  # between two readings
 # Two-sided 95 % of a normal distribution; of fewer readings than that no slope is told.
 Z95 = 1.96
 FEWEST = 10
@@ -89,11 +92,15 @@ def _walking(kb: Column) -> float:
 
 
 class Sampler:
-    """Reads the proportional set size of the process that `pid` tells, until it is stopped."""
+    """Reads the proportional set size of the process that `pid` tells, until it is stopped.
 
-    def __init__(self, pid: Callable[[], int]) -> None:
+    When it could not do that for a while, nobody else got anything done either: `standstills` notes it.
+    """
+
+    def __init__(self, pid: Callable[[], int], standstills: list[Outage]) -> None:
         self.readings: list[Reading] = []
         self._pid = pid
+        self._standstills = standstills
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._main, name="soak-memory", daemon=True)
 
@@ -105,7 +112,12 @@ class Sampler:
         self._thread.join()
 
     def _main(self) -> None:
+        last = monotonic()
         while not self._stop.wait(EVERY_S):
+            now = monotonic()
+            if now - last > STANDSTILL_S:
+                self._standstills.append(Outage(last, now))
+            last = now
             pid = self._pid()
             with suppress(OSError, ValueError, StopIteration):
                 self.readings.append(Reading(monotonic(), pid, pss_kb(pid)))

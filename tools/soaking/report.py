@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import Any, Protocol
 
 from load_report import percentiles
 
@@ -21,13 +21,19 @@ IDLE_CPU_PCT = 0.5
 IDLE_WAKEUPS_S = 20.0
 
 
-def jobs(
-    calls: Sequence[Asked], stray: Sequence[str], outages: Sequence[Outage], now: float
-) -> dict[str, Any]:
+class Times(Protocol):
+    """What a rig notes of times in which nothing can be expected."""
+
+    outages: list[Outage]
+    standstills: list[Outage]
+
+
+def jobs(calls: Sequence[Asked], stray: Sequence[str], rig: Times, now: float) -> dict[str, Any]:
     """lost: never ended, though client and daemon stayed. twice: ended more than once, whatever happened."""
     stayed = [call for call in calls if not call.left]
-    met = [call for call in stayed if call.met(outages, now)]
-    undisturbed = [call for call in stayed if not call.met(outages, now)]
+    met = [call for call in stayed if call.met(rig.outages, now)]
+    disturbing = [*rig.outages, *rig.standstills]
+    undisturbed = [call for call in stayed if not call.met(disturbing, now)]
     ended = [call for call in stayed if call.endings]
     first = [c.first_audio - c.sent for c in undisturbed if c.first_audio and c.outcome == "done"]
     return {
@@ -81,6 +87,7 @@ def changes(made: Exchanges) -> dict[str, Any]:
         "counts": dict(made.counts),
         "exchanges": made.taken,
         "try_again": made.try_again,
+        "stood_still": made.stood_still,
         "seconds": {kind: percentiles(times) for kind, times in made.times.items()},
         "recovery_s": percentiles(made.recovery_s),
         "pressure": dict(made.pressure),
@@ -133,6 +140,8 @@ def killing(kills: Kills) -> dict[str, Any]:
 
 def table(report: dict[str, Any]) -> Iterator[str]:
     """The report for people; a part is there when it was run."""
+    machine = report["machine"]
+    yield f"machine      {machine['cores']} cores, load average before the run {machine['busy_before']}"
     if "idle" in report:
         part = report["idle"]
         yield f"idle         {part['idle_cpu_pct']} % of a core, {part['idle_wakeups_s']} wake-ups a second"
@@ -157,6 +166,8 @@ def _load(report: dict[str, Any]) -> Iterator[str]:
     library = ", ".join(f"{n} {code}" for code, n in sorted(report["library"]["outcomes"].items()))
     yield f"library      {library}"
     counts = ", ".join(f"{count} {kind}" for kind, count in sorted(made["counts"].items()))
+    if report["standstills_s"]:
+        yield f"standstills  {report['standstills_s']} s: the machine was stopped, or far too busy"
     yield f"changes      {made['exchanges']} exchanges, {report['restarts']} restarts ({counts})"
     rows = {"first audio": load["first_audio_s"], "recovery": made["recovery_s"]}
     for name, values in {**rows, **made["seconds"]}.items():

@@ -14,7 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -49,6 +49,11 @@ class Outage:
     end: float = field(default=float("inf"))
 
 
+def within(outages: Sequence[Outage], begin: float, end: float, beside_s: float = 0.0) -> bool:
+    """Whether one of them was at some time from begin to end, or so many seconds before or after."""
+    return any(o.begin <= end + beside_s and o.end + beside_s >= begin for o in list(outages))
+
+
 @dataclass(frozen=True)
 class Outcome:
     """What a command ended with; told: its JSON, {} where it printed none."""
@@ -68,6 +73,7 @@ class Rig:
         self.config = directory / "edged.yaml"
         self.log = directory / "log"
         self.outages: list[Outage] = []
+        self.standstills: list[Outage] = []  # nobody ran, on a machine that was stopped or far too busy
         self.process: subprocess.Popen[bytes] | None = None
         self.store = Store(directory / "bundles")
         self.sources = self._versions(voice)
