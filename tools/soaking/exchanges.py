@@ -21,6 +21,7 @@ TRY_AGAIN = 5  # exit code: jobs of the voices before are not done yet, or anoth
 TAKES = ("reload", "sighup", "activate", "rollback")  # what --exchanges counts
 CHANGES = (*TAKES, *TAKES, "config", "bad_config", "install", "prune", "bad_bundle")
 OUTAGES = ("kill", "kill_in_activation", "pressure")
+RESTARTING = (*OUTAGES, "kill", *TAKES)
 PRESSURE_MB = 600  # service.memory_mb while memory is short on purpose
 PRESSURE_S = 40.0
 
@@ -38,6 +39,7 @@ class Exchanges:
         self.faults: list[str] = []
         self.chance = random.Random(f"{seed} exchanges")
         self.last = 0.0  # when the last change had ended
+        self._deck: list[str] = []
         self._rig = rig
         self._settings: dict[str, dict[str, Any]] = {}
 
@@ -46,8 +48,14 @@ class Exchanges:
         return sum(self.counts[kind] for kind in TAKES)
 
     def step(self, kinds: Sequence[str]) -> str:
-        """Makes one of these changes, and checks that the store is sound after it."""
-        kind = self.chance.choice(kinds)
+        """Makes one of these changes, and checks that the store is sound after it.
+
+        They come in any order, but none comes again before all were there: a short run has some of each.
+        """
+        if not set(self._deck) & set(kinds):
+            self._deck = list(kinds)
+        kind = self.chance.choice([kind for kind in self._deck if kind in kinds])
+        self._deck.remove(kind)
         act: Callable[[], None] = getattr(self, f"_{kind}")
         act()
         wrong = self._rig.unsound()
