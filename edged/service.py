@@ -34,6 +34,7 @@ from edged.engine.plan import bound_row, joined, table
 from edged.engines import Engines
 from edged.errors import EdgedError
 from edged.exporter import Exporter
+from edged.footprint import few_arenas
 from edged.job import Job
 from edged.meter import Meter
 from edged.paths import default_endpoint
@@ -67,6 +68,7 @@ def run(
         return read_settings(config_path, endpoint, bundles, log_level)
 
     settings = read()
+    few_arenas()  # before there are threads
     relay = log.setup(settings.log, relayed=True)
     try:
         service = Service(settings, read)
