@@ -26,7 +26,7 @@ TOOLS = Path(__file__).parents[1] / "tools"
 sys.path.insert(0, str(TOOLS))
 from soaking import clients, kills, report  # noqa: E402
 from soaking.clients import Asked, Load  # noqa: E402
-from soaking.exchanges import CHANGES, OUTAGES, Exchanges  # noqa: E402
+from soaking.exchanges import CHANGES, OUTAGES, RESTARTING, Exchanges  # noqa: E402
 from soaking.memory import slope  # noqa: E402
 from soaking.rig import Outage, Outcome, Rig  # noqa: E402
 
@@ -136,8 +136,16 @@ def test_a_change_that_ends_otherwise_is_a_fault(code: int, faults: int, again: 
     assert (len(made.faults), made.try_again) == (faults, again)
 
 
-def test_every_kind_of_change_is_there() -> None:
-    assert all(hasattr(Exchanges, f"_{kind}") for kind in (*CHANGES, *OUTAGES))
+def test_a_short_run_has_some_of_every_change(monkeypatch: pytest.MonkeyPatch) -> None:
+    for kind in {*CHANGES, *RESTARTING}:
+        monkeypatch.setattr(Exchanges, f"_{kind}", lambda _: None)  # which fails for one that is not there
+    made = Exchanges(Refusing(1), seed=1)  # type: ignore[arg-type]
+    for kinds in (RESTARTING, CHANGES):
+        made.counts.clear()
+        for _ in range(2 * len(kinds)):
+            made.step(kinds)
+        assert set(made.counts) >= set(kinds)
+    assert set(OUTAGES) <= set(RESTARTING)
 
 
 # -- what becomes of a job --------------------------------------------------------------------------
