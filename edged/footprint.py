@@ -58,7 +58,7 @@ def few_arenas() -> None:
     """From here on the threads share so many heaps, where each new one would get its own.
 
     Every reload brings new threads and networks, and each heap keeps a part of what was in it for good: with
-    glibc's eight heaps a core, memory grew with every one of the first thirty reloads.
+    glibc's eight heaps a core, memory grew more and for longer with the first thirty reloads.
     """
     libc = ctypes.CDLL(None)
     if hasattr(libc, "mallopt"):
