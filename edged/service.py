@@ -30,6 +30,7 @@ from edged.engine.plan import bound_row, joined, table
 from edged.engines import Engines
 from edged.errors import EdgedError
 from edged.exporter import Exporter
+from edged.footprint import few_arenas
 from edged.job import Job
 from edged.meter import Meter
 from edged.paths import default_endpoint
@@ -72,6 +73,7 @@ def run(
             for line in str(error).splitlines():
                 log.event(logger, logging.ERROR, f"cannot start: {line}", code=error.code, phase="start")
         raise
+    few_arenas()  # before there are threads
     relay = log.setup(settings.log, relayed=True)
     try:
         service = Service(settings, read)

@@ -13,7 +13,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from edged.footprint import SLACK_MB, Footprint, trim
+from edged.footprint import ARENAS, SLACK_MB, Footprint, trim
 
 
 def test_the_exact_figure_is_what_the_kernel_counts() -> None:
@@ -90,3 +90,35 @@ print(before - Footprint().measure().mb)
     run = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert float(run.stdout) > 40.0
     trim()
+
+
+HEAPS = """
+import ctypes, sys, threading
+from edged.footprint import few_arenas
+libc = ctypes.CDLL(None)
+libc.malloc.restype = libc.fopen.restype = ctypes.c_void_p
+if sys.argv[2] == "few":
+    few_arenas()
+barrier = threading.Barrier(12)
+def take():
+    barrier.wait()
+    libc.malloc(10_000)
+    barrier.wait()
+threads = [threading.Thread(target=take) for _ in range(12)]
+for thread in threads: thread.start()
+for thread in threads: thread.join()
+out = ctypes.c_void_p(libc.fopen(sys.argv[1].encode(), b"w"))
+libc.malloc_info(0, out)
+libc.fclose(out)
+"""
+
+
+def heaps(place: Path, how: str) -> int:
+    subprocess.run([sys.executable, "-c", HEAPS, str(place), how], check=True)
+    return place.read_text().count("<heap nr=")
+
+
+@pytest.mark.skipif(not hasattr(ctypes.CDLL(None), "malloc_info"), reason="not glibc")
+def test_threads_share_few_heaps(tmp_path: Path) -> None:
+    assert heaps(tmp_path / "as it is", "many") > ARENAS
+    assert heaps(tmp_path / "few", "few") <= ARENAS

@@ -1,0 +1,1 @@
+"""The parts of tools/soak: see the first lines of that file."""
