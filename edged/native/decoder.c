@@ -543,3 +543,9 @@ void decoder_multiply(const struct matrix *a, const float *x, int tokens, float 
 		multiply(a, 0, a->rows, &v, token, tokens - token < TILE ? tokens - token : TILE,
 			 y + (int64_t)token * a->rows, a->rows);
 }
+
+/* For tests: see sample.h. */
+int decoder_draw(float *scores, int count, int width, const struct rules *rules, float *values, int32_t *where)
+{
+	return draw(scores, count, width, rules, values, where);
+}
