@@ -63,6 +63,7 @@ class Engine(Group, kw_only=True, frozen=True):
     threads: Annotated[int, Meta(ge=0, le=64)] = 0
     spinning: bool = False
     huge_pages: bool = True
+    native: bool = True
     slots: Annotated[int, Meta(ge=0, le=64)] = 0
     batch: Annotated[int, Meta(ge=1, le=64)] = 4
     gather_ms: Annotated[float, Meta(ge=0.0, le=20.0)] = 0.0

@@ -32,7 +32,7 @@ PARTS = {
     "text": {"text"},
     "voices": {"voices"},
     "audio": {"audio"},
-    "engine": {"engine"},
+    "engine": {"engine", "native"},
     "bundle": {"bundle", "bundle_write", "manifest", "store", "store_install", "store_lock", "store_names"},
     "config": {"config", "config_nodes"},
     "log": {"log", "journal", "notices", "relay"},

@@ -57,6 +57,9 @@ for _command in (store.install, store.activate, store.rollback, store.prune):
 @click.option("--positions", type=int, help="chattts: tokens of an utterance, prompt and speech (1024).")
 @click.option("--slots", type=int, help="chattts: utterances spoken at once (4).")
 @click.option("--kv", metavar="TYPE", help="chattts: key/value cache in float32, float16 or int8 (default).")
+@click.option(
+    "--no-native", is_flag=True, default=None, help="chattts: ONNX Runtime only, for any processor."
+)
 def build(family: str, out: Path | None, options: tuple[str, ...], **family_options: Any) -> None:
     """Build a bundle of FAMILY (chattts, hibari, tone) where the daemon finds it, or in --out."""
     from edged import compiler

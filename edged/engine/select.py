@@ -1,17 +1,32 @@
-"""Chooses the engine class for a backend. Loading thread only; neighbours: voices above, `ort.py` below."""
+"""Chooses the engine class for a backend, and the native decoder where a bundle has one for this processor.
+
+Loading thread only; neighbours: voices above, `ort.py` and `decoder.py` below.
+"""
 
 from __future__ import annotations
 
+import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
-from edged import settings
+from edged import native, settings
 from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
-from edged.errors import BundleBackendMismatch
+from edged.errors import BundleBackendMismatch, EngineError
 
+log = logging.getLogger("edged.engine")
 BACKENDS = ("onnxruntime",)
+
+
+@dataclass(frozen=True, slots=True)
+class Decoder:
+    """The files of a native decoder. libraries: by the name of their level, see `edged.native`."""
+
+    index: Path
+    weights: Path
+    libraries: Mapping[str, Path]
 
 
 def threads(wanted: int) -> int:
@@ -28,12 +43,19 @@ def load(
     config: settings.Engine,
     *,
     name: str = "",
+    decoder: Decoder | None = None,
 ) -> Engine:
-    """Loads a network and allocates its buffers. `name` (default: the file's stem) prefixes them."""
+    """Loads a network and allocates its buffers. `name` (default: the file's stem) prefixes them.
+
+    decoder: what can run instead of the network, where the processor and the settings allow it.
+    """
     require(backend, path.name)
+    arena.weights(name or path.stem, weights_bytes(path))
+    found = decoder and config.native and _decoder(decoder, inputs, outputs, arena, config, name or path.stem)
+    if found:
+        return found
     from edged.engine.ort import OrtEngine  # 60 ms of import that `edged status` need not pay
 
-    arena.weights(name or path.stem, weights_bytes(path))
     return OrtEngine(
         path,
         inputs,
@@ -43,6 +65,40 @@ def load(
         threads=threads(config.threads),
         spinning=config.spinning,
     )
+
+
+def _decoder(
+    files: Decoder,
+    inputs: Sequence[TensorSpec],
+    outputs: Sequence[TensorSpec],
+    arena: Arena,
+    config: settings.Engine,
+    name: str,
+) -> Engine | None:
+    level = native.best(files.libraries.keys())
+    if not level:
+        log.info("%s: no native decoder for this processor, ONNX Runtime is used", name)
+        return None
+    from edged.engine.decoder import DecoderEngine, open_library
+
+    try:
+        library = open_library(files.libraries[level])
+    except EngineError as error:  # as one built for a newer C library
+        log.warning("%s: ONNX Runtime is used, at about half the speed: %s", name, error)
+        return None
+    engine = DecoderEngine(
+        library,
+        files.index,
+        files.weights,
+        inputs,
+        outputs,
+        arena,
+        name=name,
+        threads=threads(config.threads),
+        huge_pages=config.huge_pages,
+    )
+    log.debug("%s: native decoder %s", name, level)
+    return engine
 
 
 def weights_bytes(path: Path) -> int:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from edged.bundle import FORMAT, EngineFile, File, Licence, Manifest
 from edged.bundle_write import building
-from edged.compiler.chattts import licences, people, sentences
+from edged.compiler.chattts import decoder, licences, people, sentences
 from edged.compiler.chattts.checkpoint import Checkpoint
 from edged.compiler.chattts.options import Options, check, check_overrides
 from edged.compiler.chattts.quantize import Sensitivity
@@ -28,6 +28,7 @@ from edged.voices.chattts import data
 from edged.voices.chattts.limits import CONTROLS
 from edged.voices.chattts.prompts import PLAIN_SPEED, code_prompt
 from edged.voices.chattts.tokens import Tokens
+from edged.voices.chattts.voice import DECODER
 from edged.voices.chattts.windows import LONGEST
 
 RATE = 24_000
@@ -55,10 +56,12 @@ def build(
     slots: int = 4,
     kv: str = "",
     calibrate: bool = False,
+    no_native: bool = False,
 ) -> Path:
     """speakers: NAME=CODE each; spk_stat: file with the statistics of random speakers; overrides:
     PATTERN=PRECISION each, over the names of layers; kv: element type of the key/value cache; calibrate:
-    round 4-bit weights by what the fp32 network does with some sentences, which takes minutes."""
+    round 4-bit weights by what the fp32 network does with some sentences, which takes minutes;
+    no_native: leave out the native decoder."""
     need("onnx", "build", "building a ChatTTS bundle")
     require(backend, "the bundle")
     extras = tuple(n for n, wanted in (("codes", with_codes), ("encoder", with_encoder)) if wanted)
@@ -72,14 +75,17 @@ def build(
         with building(out) as root:
             for folder in ("engines", "data"):
                 (root / folder).mkdir()
-            engines, weights = _engines(root, source, options, within(progress, 0.02, 0.75))
+            engines, beside = _engines(root, source, options, within(progress, 0.02, 0.72))
+            progress("decoder", 0.72)
+            built = [] if no_native else decoder.add(root, source, options.positions)
+            beside += [file_entry(root, name, file) for name, file in built]
             progress("data", 0.75)
             shutil.copyfile(source.tokenizer_file, root / "data/tokenizer.json")
             data.write(root / "data/speakers.json", known)
             data.write(root / "data/sampling.json", data.Sampling())
             hashes = source.fingerprint()
             licences.write(root, Path(checkpoint), hashes)
-            manifest = _manifest(root, name, options, source, known, engines, weights, hashes)
+            manifest = _manifest(root, name, options, source, known, engines, beside, hashes)
             source.close()
             progress("check", 0.8)
             # Another CPU rounds differently, and one other code changes all that follow: length and level
@@ -192,12 +198,14 @@ def _manifest(
     source: Checkpoint,
     known: data.Speakers,
     engines: list[EngineFile],
-    weights: list[File],
+    beside: list[File],
     hashes: dict[str, str],
 ) -> Manifest:
     sizes = source.sizes
     facts = {f"checkpoint {file}": digest for file, digest in hashes.items()}
     facts["cache"] = options.kv
+    levels = [file.name for file in beside if file.name.startswith(DECODER)]
+    facts["decoder"] = ", ".join(name.removeprefix(DECODER) for name in levels) or "none"
     facts |= {f"override {pattern}": precision for pattern, precision in options.overrides}
     return Manifest(
         format=FORMAT,
@@ -213,7 +221,7 @@ def _manifest(
             file_entry(root, "tokenizer", "data/tokenizer.json"),
             file_entry(root, "speakers", "data/speakers.json"),
             file_entry(root, "sampling", "data/sampling.json"),
-            *weights,
+            *beside,
         ),
         limits={
             "max_text": options.max_text,

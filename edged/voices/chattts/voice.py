@@ -27,6 +27,8 @@ from edged.voices.chattts.synth import ChatSynthesizer, SpeakerData
 from edged.voices.chattts.tokens import Tokens
 from edged.voices.demand import interface
 
+DECODER_INDEX = "decoder"  # among the data of a bundle, and
+DECODER = "decoder-"  # before the name of the level, a library
 _WARM_UP = "The quick brown fox, 3 times. 四是四。"
 
 
@@ -104,7 +106,17 @@ def engine(bundle: Bundle, name: str, config: settings.Engine, arena: Arena) -> 
         arena,
         config,
         name=f"{bundle.manifest.name}.{name}",
+        decoder=decoder_files(bundle) if name == "gpt" else None,
     )
+
+
+def decoder_files(bundle: Bundle) -> select.Decoder | None:
+    """What a bundle has of a native decoder."""
+    files = {entry.name: bundle.path / entry.file for entry in bundle.manifest.data}
+    libraries = {name.removeprefix(DECODER): path for name, path in files.items() if name.startswith(DECODER)}
+    if not libraries or DECODER_INDEX not in files or "gpt-weights" not in files:
+        return None
+    return select.Decoder(files[DECODER_INDEX], files["gpt-weights"], libraries)
 
 
 def speaker_data(bundle: Bundle, person: data.Speaker) -> SpeakerData:

@@ -1,0 +1,296 @@
+"""The native decoder behind the engine interface: ChatTTS's GPT with small integers as weights.
+
+Used by the engine thread; further threads of the team (`engine.threads` - 1) live inside the library, spin
+for a moment between steps and otherwise sleep. The tensors are those of the ONNX network, bound by address,
+so what runs a voice cannot tell the two apart. Neighbours: `select.py` chooses between this and `ort.py`,
+`decoder_index.py` says where the weights lie, `edged/native` is the source.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import threading
+from collections.abc import Sequence
+from contextlib import suppress
+from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
+from pathlib import Path
+from time import thread_time
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from edged.engine import decoder_index
+from edged.engine.api import Shape, TensorSpec
+from edged.engine.buffers import Arena, Buffer
+from edged.engine.decoder_index import Index, Sizes, Stored
+from edged.errors import EngineError, ShapeExceeded
+from edged.native import VERSION
+from edged.threads import name_thread
+
+ALIGNMENT = 64  # bytes, of every tensor in memory
+STOP_S = 2.0
+_KINDS = {"float32": 0, "float16": 1, "int8": 2}  # of tables, as model.h numbers them
+
+
+class _Matrix(Structure):
+    _fields_ = [
+        ("codes", c_void_p),
+        ("scales", c_void_p),
+        *((name, c_int32) for name in ("rows", "columns", "block", "bits")),
+    ]
+
+
+class _Table(Structure):
+    _fields_ = [("values", c_void_p), ("scales", c_void_p), ("rows", c_int32), ("kind", c_int32)]
+
+
+class _Layer(Structure):
+    _fields_ = [
+        *((name, _Matrix) for name in ("qkv", "out", "gate_up", "down")),
+        *((name, c_void_p) for name in ("attention_norm", "mlp_norm", "key_scales", "value_scales")),
+    ]
+
+
+_COUNTS = tuple(name for name in Sizes.__struct_fields__ if name != "epsilon")
+
+
+class _Model(Structure):
+    _fields_ = [
+        *((name, c_int32) for name in (*_COUNTS, "threads", "rows", "tokens")),
+        ("epsilon", c_float),
+        ("unused", c_int32),
+        ("cosine", c_void_p),
+        ("sine", c_void_p),
+        ("layer", POINTER(_Layer)),
+        ("final_norm", c_void_p),
+        ("words", _Table),
+        ("codes", _Table),
+        ("code_head", _Matrix),
+        ("text_head", _Matrix),
+    ]
+
+
+_TENSORS = (
+    *("ids", "text", "speaker", "lengths", "last", "refine", "temperature", "top_p", "top_k", "penalty"),
+    *("ban_end", "uniform", "greedy", "history", "codes", "end", "hidden"),
+)
+
+
+class _Call(Structure):
+    _fields_ = [
+        ("B", c_int64),
+        ("S", c_int64),
+        *((name, c_void_p) for name in _TENSORS),
+        ("keys", c_void_p),
+        ("values", c_void_p),
+    ]
+
+
+class Weights:
+    """The tensors in memory. Matrices that every step reads lie together, on huge pages where there are
+    some; tables, of which a few rows are read, stay in the file, mapped."""
+
+    def __init__(self, index: Index, path: Path, huge_pages: bool) -> None:
+        self._index = index
+        self._addresses: dict[str, int] = {}
+        try:
+            with path.open("rb") as file:
+                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+        except (OSError, ValueError) as error:
+            raise EngineError(f"{path}: {error}", "copy the bundle again or rebuild it") from error
+        self._file = np.frombuffer(mapped, np.uint8)
+        held = [name for name in index.tensors if not name.startswith(("emb_", "head_text"))]
+        self.nbytes = sum(-(-index.tensors[name].nbytes // ALIGNMENT) * ALIGNMENT for name in held)
+        memory = mmap.mmap(-1, self.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        if huge_pages and hasattr(mmap, "MADV_HUGEPAGE"):
+            with suppress(OSError):  # a kernel without them
+                memory.madvise(mmap.MADV_HUGEPAGE)
+        self._memory = np.frombuffer(memory, np.uint8)
+        at = 0
+        for name in held:
+            tensor = index.tensors[name]
+            self._memory[at : at + tensor.nbytes] = self._bytes(path, name, tensor)
+            self._addresses[name] = int(self._memory.ctypes.data) + at
+            at += -(-tensor.nbytes // ALIGNMENT) * ALIGNMENT
+        for name in index.tensors.keys() - held:
+            self._addresses[name] = int(self._bytes(path, name, index.tensors[name]).ctypes.data)
+
+    def _bytes(self, path: Path, name: str, tensor: Stored) -> NDArray[np.uint8]:
+        if tensor.offset < 0:
+            return np.frombuffer(tensor.data, np.uint8)
+        found = self._file[tensor.offset : tensor.offset + tensor.nbytes]
+        if found.size != tensor.nbytes:
+            raise EngineError(f"{path}: too short for {name!r}", "copy the bundle again or rebuild it")
+        return found
+
+    def address(self, name: str) -> int:
+        try:
+            return self._addresses[name]
+        except KeyError:
+            raise EngineError(f"the decoder's index lacks {name!r}", "rebuild the bundle") from None
+
+    def matrix(self, name: str) -> _Matrix:
+        """codes [N, K / block, bytes of a block]."""
+        bits = self._index.bits[name]
+        codes, scales = self.address(name), self.address(f"{name}.scales")
+        rows, blocks, size = self._index.tensors[name].shape
+        block = size * 8 // bits
+        return _Matrix(codes, scales, rows, blocks * block, block, bits)
+
+    def table(self, name: str) -> _Table:
+        tensor = self._index.tensors[name]
+        scales = self.address(f"{name}.scales") if tensor.dtype == "int8" else 0
+        return _Table(self.address(name), scales, tensor.shape[0], _KINDS[tensor.dtype])
+
+
+def open_library(path: Path) -> ctypes.CDLL:
+    """Raises `EngineError`."""
+    try:
+        library = ctypes.CDLL(str(path))
+        found = int(library.decoder_version())
+    except (OSError, AttributeError) as error:
+        raise EngineError(f"{path}: {error}", "rebuild the bundle on this kind of machine") from error
+    if found != VERSION:
+        raise EngineError(f"{path}: version {found}, this edged has {VERSION}", "rebuild the bundle")
+    library.decoder_bytes.restype = ctypes.c_size_t
+    library.decoder_bytes.argtypes = [POINTER(_Model)]
+    library.decoder_make.restype = c_void_p
+    library.decoder_make.argtypes = [POINTER(_Model), c_void_p]
+    library.decoder_run.argtypes = [c_void_p, POINTER(_Call)]
+    library.decoder_help.argtypes = [c_void_p, ctypes.c_int]
+    library.decoder_stop.argtypes = [c_void_p]
+    return library
+
+
+class DecoderEngine:
+    """Implements `Engine`. A call takes B rows of S tokens; B * S is at most the larger of the rows and of
+    the tokens of a prompt."""
+
+    def __init__(
+        self,
+        library: ctypes.CDLL,
+        index: Path,
+        weights: Path,
+        inputs: Sequence[TensorSpec],
+        outputs: Sequence[TensorSpec],
+        arena: Arena,
+        *,
+        name: str,
+        threads: int = 1,
+        huge_pages: bool = True,
+    ) -> None:
+        self.name = name
+        self.inputs = {spec.name: spec for spec in inputs}
+        self.outputs = {spec.name: spec for spec in outputs}
+        self._library = library
+        known = decoder_index.read(index)
+        sizes = self._sizes = known.sizes
+        self._check(index)
+        rows, prompt, _ = self.inputs["ids"].shape
+        self._tokens = max(rows, prompt)
+        self._weights = Weights(known, weights, huge_pages)
+        self._model = self._describe(known, rows, threads)
+        self._buffers: dict[str, Buffer] = {}
+        for spec in (*inputs, *outputs):
+            self._buffers[spec.name] = self._buffers.get(spec.alias) or arena.allocate(spec, name)
+        size = int(self._library.decoder_bytes(self._model))
+        self._work = arena.allocate(TensorSpec("work", "uint8", (size,)), name)
+        self._decoder = self._library.decoder_make(self._model, self._work.address)
+        self._cpu_s = arena.cpu_s
+        self._cpu_s[name] = 0.0
+        self._views: dict[str, NDArray[Any]] = {}
+        self._at: dict[str, int] = {}  # the row each view begins at
+        self._keys = (c_void_p * sizes.layers)()
+        self._values = (c_void_p * sizes.layers)()
+        self._call = _Call(keys=ctypes.addressof(self._keys), values=ctypes.addressof(self._values))
+        for spec in (*inputs, *outputs):
+            self.bind(spec.name, spec.shape)
+        self._helpers = [self._helper(number) for number in range(1, threads)]
+
+    def _check(self, path: Path) -> None:
+        """The tensors must be those that the decoder writes: a wrong one would corrupt memory."""
+        sizes = self._sizes
+        cache = (sizes.heads, sizes.positions, sizes.width)
+        wrong = [name for name in _TENSORS if name not in self.inputs and name not in self.outputs]
+        for layer in range(sizes.layers):
+            for name in (f"past_k.{layer}", f"past_v.{layer}"):
+                spec = self.inputs.get(name)
+                if spec is None or spec.dtype != "int8" or spec.shape[1:] != cache:
+                    wrong.append(name)
+        if wrong or self.outputs["hidden"].shape[1] != sizes.hidden:
+            raise EngineError(f"{path}: does not fit the bundle's manifest ({', '.join(wrong[:4])})")
+
+    def _describe(self, index: Index, rows: int, threads: int) -> _Model:
+        weights, sizes = self._weights, index.sizes
+        layers = (_Layer * sizes.layers)()
+        for number, layer in enumerate(layers):
+            for part in ("qkv", "out", "gate_up", "down"):
+                setattr(layer, part, weights.matrix(f"layers.{number}.{part}"))
+            layer.attention_norm = weights.address(f"layers.{number}.input_layernorm")
+            layer.mlp_norm = weights.address(f"layers.{number}.post_attention_layernorm")
+            layer.key_scales = weights.address(f"past_k.{number}.scales")
+            layer.value_scales = weights.address(f"past_v.{number}.scales")
+        return _Model(
+            **{name: getattr(sizes, name) for name in _COUNTS},
+            threads=threads,
+            rows=rows,
+            tokens=self._tokens,
+            epsilon=sizes.epsilon,
+            cosine=weights.address("cosine"),
+            sine=weights.address("sine"),
+            layer=layers,
+            final_norm=weights.address("norm"),
+            words=weights.table("emb_text"),
+            codes=weights.table("emb_code"),
+            code_head=weights.matrix("head_code"),
+            text_head=weights.matrix("head_text"),
+        )
+
+    def _helper(self, number: int) -> threading.Thread:
+        def main() -> None:
+            name_thread(f"edged-engine-{number}")
+            self._library.decoder_help(self._decoder, number)
+
+        thread = threading.Thread(target=main, name=f"edged-engine-{number}", daemon=True)
+        thread.start()
+        return thread
+
+    def bind(self, name: str, shape: Shape, row: int = 0) -> NDArray[Any]:
+        view = self._views.get(name)
+        if view is not None and view.shape == shape and self._at[name] == row:
+            return view
+        buffer = self._buffers.get(name)
+        if buffer is None:
+            raise ShapeExceeded(f"{self.name}: no tensor {name!r}", "this is a fault in the voice")
+        view = buffer.view(shape, row)
+        address = buffer.address_of(row)
+        kind, _, layer = name.partition(".")
+        if kind in ("past_k", "past_v"):
+            (self._keys if kind == "past_k" else self._values)[int(layer)] = address
+        elif kind not in ("present_k", "present_v"):
+            setattr(self._call, name, address)
+        if name == "ids":
+            self._call.B, self._call.S = shape[:2]
+        self._views[name] = view
+        self._at[name] = row
+        return view
+
+    def run(self) -> None:
+        begin = thread_time()
+        rows, tokens = self._call.B, self._call.S
+        if rows * tokens > self._tokens:
+            raise ShapeExceeded(f"{self.name}: more than {self._tokens} tokens in a call")
+        if self._library.decoder_run(self._decoder, self._call):
+            raise ShapeExceeded(f"{self.name}: a row reaches beyond {self._sizes.positions} positions")
+        self._cpu_s[self.name] += thread_time() - begin
+
+    def close(self) -> None:
+        if self._decoder is not None:
+            self._library.decoder_stop(self._decoder)
+            for helper in self._helpers:
+                helper.join(STOP_S)
+            self._decoder = None
+        self._views.clear()
+        self._buffers.clear()

@@ -1,0 +1,261 @@
+/* Products of a matrix of 4- or 8-bit numbers with vectors of 8-bit numbers, for every instruction set.
+ *
+ * A vector is rounded to 8 bits, a scale for each block of columns. Of 4-bit weights the even column lies in the lower
+ * half of a byte: the vector is stored with the even columns of a block first, so that nothing has to be shuffled.
+ * Weights are taken as the unsigned numbers they are stored as; `bias` makes up for the half range they are too large.
+ * A row's result is the same whichever rows and vectors are computed with it.
+ */
+#ifndef EDGED_DOT_H
+#define EDGED_DOT_H
+
+#include <stdint.h>
+
+#include "model.h"
+#include "vectors.h"
+
+#define BLOCK 128 /* columns that share a scale where it is to be fast; others take the plain way */
+#define TILE 4    /* vectors that a row is multiplied with at once */
+
+struct vectors {
+	int8_t *values; /* [tokens, columns] */
+	float *scales;  /* [tokens, blocks] */
+	int32_t *bias;  /* [tokens, blocks]: - half range * sum of the block's values */
+	int columns, blocks;
+};
+
+/* Rounds a vector for products with weights of so many bits. */
+static void quantise(const float *from, struct vectors *to, int token, int bits)
+{
+	int columns = to->columns, block = columns / to->blocks;
+	for (int b = 0; b < to->blocks; b++) {
+		const float *v = from + b * block;
+		int8_t *out = to->values + (int64_t)token * columns + b * block;
+		floats most = {0};
+		for (int i = 0; i < block; i += LANES)
+			most = larger(most, magnitude(load(v + i)));
+		float limit = largest(most), inverse = limit > 0 ? 127.0f / limit : 0.0f;
+		ints total = {0};
+		for (int i = 0; i < block; i += LANES) {
+			ints whole = __builtin_convertvector(rounded(load(v + i) * inverse), ints);
+			total += whole;
+			bytes narrow = __builtin_convertvector(whole, bytes);
+			if (bits == 8) {
+				memcpy(out + i, &narrow, LANES);
+			} else {
+				int8_t pairs[LANES];
+				memcpy(pairs, &narrow, LANES);
+				for (int j = 0; j < LANES / 2; j++) {
+					out[i / 2 + j] = pairs[2 * j];
+					out[block / 2 + i / 2 + j] = pairs[2 * j + 1];
+				}
+			}
+		}
+		int32_t sums = 0;
+		for (int j = 0; j < LANES; j++)
+			sums += total[j];
+		to->scales[token * to->blocks + b] = limit / 127.0f;
+		to->bias[token * to->blocks + b] = -sums * (1 << (bits - 1));
+	}
+}
+
+/* One row with one vector, any block. */
+static float dot_plain(const struct matrix *a, int row, const struct vectors *x, int token)
+{
+	int block = a->block, half = block / 2;
+	const float *scales = a->scales + (int64_t)row * x->blocks;
+	float total = 0;
+	for (int b = 0; b < x->blocks; b++) {
+		const uint8_t *w = a->codes + ((int64_t)row * x->blocks + b) * (block * a->bits / 8);
+		const int8_t *v = x->values + (int64_t)token * x->columns + b * block;
+		int32_t whole = x->bias[token * x->blocks + b];
+		if (a->bits == 8)
+			for (int i = 0; i < block; i++)
+				whole += w[i] * v[i];
+		else
+			for (int i = 0; i < half; i++)
+				whole += (w[i] & 15) * v[i] + (w[i] >> 4) * v[half + i];
+		total += (float)whole * (scales[b] * x->scales[token * x->blocks + b]);
+	}
+	return total;
+}
+
+#if defined(__AVX512VNNI__)
+
+#define FAST 1
+typedef __m512 lanes;
+
+static inline lanes dot_block(const uint8_t *w, const int8_t *v, int32_t bias, float scale, int bits, lanes total)
+{
+	__m512i a = _mm512_zextsi128_si512(_mm_cvtsi32_si128(bias));
+	__m512i first, second;
+	if (bits == 4) {
+		const __m512i low = _mm512_set1_epi8(15);
+		__m512i both = _mm512_loadu_si512(w);
+		first = _mm512_and_si512(both, low);
+		second = _mm512_and_si512(_mm512_srli_epi16(both, 4), low);
+	} else {
+		first = _mm512_loadu_si512(w);
+		second = _mm512_loadu_si512(w + 64);
+	}
+	a = _mm512_dpbusd_epi32(a, first, _mm512_loadu_si512(v));
+	a = _mm512_dpbusd_epi32(a, second, _mm512_loadu_si512(v + 64));
+	return _mm512_fmadd_ps(_mm512_cvtepi32_ps(a), _mm512_set1_ps(scale), total);
+}
+
+static inline lanes no_lanes(void)
+{
+	return _mm512_setzero_ps();
+}
+
+static inline float lane_sum(lanes v)
+{
+	return _mm512_reduce_add_ps(v);
+}
+
+#elif defined(__AVX2__)
+
+#define FAST 1
+typedef __m256 lanes;
+
+static inline __m256i load_32(const void *from)
+{
+	return _mm256_loadu_si256((const __m256i *)from);
+}
+
+static inline lanes dot_block(const uint8_t *w, const int8_t *v, int32_t bias, float scale, int bits, lanes total)
+{
+	__m256i a = _mm256_zextsi128_si256(_mm_cvtsi32_si128(bias));
+	if (bits == 4) {
+		/* Two products of at most 15 * 127 in 16 bits, and four of those: never more than 15,240. */
+		const __m256i low = _mm256_set1_epi8(15);
+		__m256i w0 = load_32(w), w1 = load_32(w + 32);
+		__m256i p0 = _mm256_maddubs_epi16(_mm256_and_si256(w0, low), load_32(v));
+		__m256i p1 = _mm256_maddubs_epi16(_mm256_and_si256(w1, low), load_32(v + 32));
+		__m256i p2 = _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(w0, 4), low), load_32(v + 64));
+		__m256i p3 = _mm256_maddubs_epi16(_mm256_and_si256(_mm256_srli_epi16(w1, 4), low), load_32(v + 96));
+		__m256i p = _mm256_add_epi16(_mm256_add_epi16(p0, p1), _mm256_add_epi16(p2, p3));
+		a = _mm256_add_epi32(a, _mm256_madd_epi16(p, _mm256_set1_epi16(1)));
+	} else {
+		for (int i = 0; i < BLOCK; i += 16) { /* in 16 bits: 255 * 127 twice is too much for maddubs */
+			__m256i wide = _mm256_cvtepu8_epi16(_mm_loadu_si128((const __m128i *)(w + i)));
+			__m256i values = _mm256_cvtepi8_epi16(_mm_loadu_si128((const __m128i *)(v + i)));
+			a = _mm256_add_epi32(a, _mm256_madd_epi16(wide, values));
+		}
+	}
+	return _mm256_fmadd_ps(_mm256_cvtepi32_ps(a), _mm256_set1_ps(scale), total);
+}
+
+static inline lanes no_lanes(void)
+{
+	return _mm256_setzero_ps();
+}
+
+static inline float lane_sum(lanes v)
+{
+	__m128 s = _mm_add_ps(_mm256_castps256_ps128(v), _mm256_extractf128_ps(v, 1));
+	s = _mm_add_ps(s, _mm_movehl_ps(s, s));
+	return _mm_cvtss_f32(_mm_add_ss(s, _mm_movehdup_ps(s)));
+}
+
+#elif defined(__ARM_FEATURE_DOTPROD)
+
+#define FAST 1
+typedef float32x4_t lanes;
+
+static inline lanes dot_block(const uint8_t *w, const int8_t *v, int32_t bias, float scale, int bits, lanes total)
+{
+	int32x4_t a = vdupq_n_s32(0), b = vdupq_n_s32(0);
+	if (bits == 4) {
+		a = vsetq_lane_s32(bias, a, 0);
+		for (int i = 0; i < BLOCK / 2; i += 16) {
+			uint8x16_t both = vld1q_u8(w + i);
+			a = vdotq_s32(a, vreinterpretq_s8_u8(vandq_u8(both, vdupq_n_u8(15))), vld1q_s8(v + i));
+			b = vdotq_s32(b, vreinterpretq_s8_u8(vshrq_n_u8(both, 4)), vld1q_s8(v + BLOCK / 2 + i));
+		}
+	} else { /* made signed, so that there is no bias */
+		for (int i = 0; i < BLOCK; i += 32) {
+			uint8x16_t half = vdupq_n_u8(128);
+			a = vdotq_s32(a, vreinterpretq_s8_u8(veorq_u8(vld1q_u8(w + i), half)), vld1q_s8(v + i));
+			b = vdotq_s32(b, vreinterpretq_s8_u8(veorq_u8(vld1q_u8(w + i + 16), half)), vld1q_s8(v + i + 16));
+		}
+	}
+	return vfmaq_n_f32(total, vcvtq_f32_s32(vaddq_s32(a, b)), scale);
+}
+
+static inline lanes no_lanes(void)
+{
+	return vdupq_n_f32(0);
+}
+
+static inline float lane_sum(lanes v)
+{
+	return vaddvq_f32(v);
+}
+
+#else
+#define FAST 0
+#endif
+
+#if FAST
+/* One row with `count` vectors, known when it is compiled. Blocks of 128 columns. */
+static inline __attribute__((always_inline)) void dot_tile(const struct matrix *a, int row, const struct vectors *x,
+							    int token, float *to, int stride, int bits, int count)
+{
+	lanes totals[TILE];
+	for (int t = 0; t < count; t++)
+		totals[t] = no_lanes();
+	int blocks = x->blocks, size = BLOCK * bits / 8;
+	const uint8_t *w = a->codes + (int64_t)row * blocks * size;
+	const float *scales = a->scales + (int64_t)row * blocks;
+	const int8_t *values = x->values + (int64_t)token * x->columns;
+	const float *vector_scales = x->scales + token * blocks;
+	const int32_t *bias = x->bias + token * blocks;
+	for (int b = 0; b < blocks; b++)
+		for (int t = 0; t < count; t++)
+			totals[t] = dot_block(w + b * size, values + (int64_t)t * x->columns + b * BLOCK,
+					      bias[t * blocks + b], scales[b] * vector_scales[t * blocks + b], bits,
+					      totals[t]);
+	for (int t = 0; t < count; t++)
+		to[t * stride] = lane_sum(totals[t]);
+}
+
+#define TILES(bits)                                                                         \
+	switch (count) {                                                                    \
+	case 1:                                                                             \
+		for (int n = first; n < last; n++)                                          \
+			dot_tile(a, n, x, token, to + n - first, stride, bits, 1);          \
+		break;                                                                      \
+	case 2:                                                                             \
+		for (int n = first; n < last; n++)                                          \
+			dot_tile(a, n, x, token, to + n - first, stride, bits, 2);          \
+		break;                                                                      \
+	case 3:                                                                             \
+		for (int n = first; n < last; n++)                                          \
+			dot_tile(a, n, x, token, to + n - first, stride, bits, 3);          \
+		break;                                                                      \
+	default:                                                                            \
+		for (int n = first; n < last; n++)                                          \
+			dot_tile(a, n, x, token, to + n - first, stride, bits, TILE);       \
+	}
+#endif
+
+/* Rows first..last - 1 with vectors token..token + count - 1: to[t * stride + row - first]. */
+static void multiply(const struct matrix *a, int first, int last, const struct vectors *x, int token, int count,
+		     float *to, int stride)
+{
+#if FAST
+	if (a->block == BLOCK) {
+		if (a->bits == 4) {
+			TILES(4)
+		} else {
+			TILES(8)
+		}
+		return;
+	}
+#endif
+	for (int n = first; n < last; n++)
+		for (int t = 0; t < count; t++)
+			to[t * stride + n - first] = dot_plain(a, n, x, token + t);
+}
+
+#endif
