@@ -15,6 +15,7 @@ from edged import native, settings
 from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
 from edged.errors import BundleBackendMismatch, EngineError
+from edged.log import event as log_event
 
 log = logging.getLogger("edged.engine")
 BACKENDS = ("onnxruntime",)
@@ -84,7 +85,8 @@ def _decoder(
     try:
         library = open_library(files.libraries[level])
     except EngineError as error:  # as one built for a newer C library
-        log.warning("%s: ONNX Runtime is used, at about half the speed: %s", name, error)
+        text = f"{name}: ONNX Runtime is used, at about half the speed: {error}"
+        log_event(log, logging.WARNING, text, code="native_unusable")
         return None
     engine = DecoderEngine(
         library,

@@ -15,6 +15,7 @@ from edged.compiler.chattts.sampling import WINDOW
 from edged.compiler.native import compile_decoder, compiler, index
 from edged.engine import decoder_index
 from edged.engine.decoder_index import Sizes
+from edged.log import event as log_event
 from edged.voices.chattts.voice import DECODER, DECODER_INDEX
 
 log = logging.getLogger("edged.compiler")
@@ -30,7 +31,8 @@ def add(root: Path, source: Checkpoint, positions: int) -> list[tuple[str, str]]
     if found is None:  # fp32, or a wide cache
         return []
     if not command:
-        log.warning("no C compiler (cc): the bundle speaks with ONNX Runtime only, at about half the speed")
+        text = "no C compiler (cc): the bundle speaks with ONNX Runtime only, at about half the speed"
+        log_event(log, logging.WARNING, text, code="no_compiler")
         return []
     made = [(DECODER_INDEX, "engines/gpt.decoder")]
     decoder_index.write(root / made[0][1], found)
