@@ -70,10 +70,10 @@ ALLOWED: dict[str, set[str]] = {
         "bundle",
         "errors",
         "job",
-        "log",
+        "log",  # a build warns
         "settings",
         "words",
-    },  # settings: what an engine is loaded with; words: what an option may be; job: the trial run; log: warnings
+    },  # settings: what an engine is loaded with; words: what an option may be; job: the trial run
     "cli": set(PARTS),
 }
 ALLOWED["settings"] |= {"controls"}  # the ranges of a voice's defaults
