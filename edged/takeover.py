@@ -64,8 +64,12 @@ class Takeover:
     def load(self) -> Generation:
         """The configured bundles, or the versions before of those that cannot be used: better an old voice
         than a silent box. The next start or reload tries the new ones again."""
-        status = self._parts.manager.status
+        tell = self._parts.manager.status
         wanted = sources(self.settings)
+
+        def status(text: str) -> None:
+            tell(f"starting: {text}")
+
         try:
             return self._load(self.settings, wanted, status)
         except (BundleError, EngineError) as error:

@@ -60,6 +60,16 @@ class Edged:
     def wait_for(self, name: str, value: str, timeout_s: float = 60.0) -> None:
         wait_until(lambda: self.show(name) == value, timeout_s, f"{name}={value} (log: {self.log[-1500:]})")
 
+    def wait_to_settle(self, timeout_s: float = 60.0) -> None:
+        """Until it is up, or down for good."""
+        settled = ("active", "failed", "inactive")
+        wait_until(lambda: self.show("ActiveState") in settled, timeout_s, "up or down")
+
+    @property
+    def endpoint(self) -> str:
+        """Its socket, as seen from outside."""
+        return f"ipc://{self.machine.root}/run/edged/edged.sock"
+
     @property
     def pid(self) -> int:
         return int(self.show("MainPID"))

@@ -110,6 +110,13 @@ class Machine:
         become = ["runuser", "-u", user, "--"] if user else []
         return ["nsenter", "-t", str(self._leader), "-a", "--", *become, *command]
 
+    @property
+    def limits_memory(self) -> bool:
+        """Whether systemd inside has a memory controller."""
+        groups = self.root / "sys/fs/cgroup"
+        unified = groups / "cgroup.controllers"
+        return (groups / "memory").is_dir() or (unified.exists() and "memory" in unified.read_text().split())
+
     def write(self, path: str, text: str) -> None:
         target = self.root / path.lstrip("/")
         target.parent.mkdir(parents=True, exist_ok=True)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import subprocess
+import wave
 
 import pytest
 
@@ -73,8 +74,13 @@ def test_stop_lets_a_job_end(edged: Edged) -> None:
         while not json.loads(edged.machine.run(*status, user="alice").stdout)["jobs"]:
             assert job.poll() is None, "the job was over too soon"
         edged.machine.run("systemctl", "stop", "edged")
-        job.communicate(timeout=60)
+        error = job.communicate(timeout=60)[1]
+    assert (job.returncode, error) == (0, ""), edged.log
+    with wave.open(str(edged.machine.root / "tmp/long.wav")) as audio:
+        whole_s = audio.getnframes() / audio.getframerate()
+        assert len(audio.readframes(audio.getnframes())) == audio.getnframes() * audio.getsampwidth()
     log = edged.log
+    assert f"audio={whole_s:.1f}" in log
     assert "draining jobs=1" in log
     assert "job done" in log
     assert (edged.show("ActiveState"), edged.show("Result")) == ("inactive", "success")
