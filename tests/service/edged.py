@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from tests.service.machine import Machine, wait_until
+from tests.service.machine import ENVIRONMENT, Machine, wait_until
 
 UNIT = "edged.service"
 CONFIG = "/etc/edged/edged.yaml"
 DROP_INS = "/etc/systemd/system/edged.service.d"
 SENTENCE = "Pump four has stopped."
+LONG = " ".join(f"Line number {n} is running again." for n in range(60))
 
 
 class Edged:
@@ -95,3 +99,17 @@ class Edged:
         wav = self.machine.root / "tmp" / f"{user}.wav"
         wav.unlink(missing_ok=True)
         return self.say(user=user).returncode == 0 and wav.read_bytes()[:4] == b"RIFF"
+
+
+@contextmanager
+def saying(edged: Edged, text: str, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """A job of alice's that the service has begun; its audio goes to /tmp/long.wav."""
+    say = edged.machine.inside("edged", "say", "--out", "/tmp/long.wav", *options, text, user="alice")
+    with subprocess.Popen(say, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as job:
+        try:
+            while not json.loads(edged.machine.run("edged", "status", "--json", user="alice").stdout)["jobs"]:
+                assert job.poll() is None, "the job was over too soon"
+            yield job
+        finally:
+            if job.poll() is None:
+                job.kill()

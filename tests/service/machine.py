@@ -107,8 +107,13 @@ class Machine:
 
     def inside(self, *command: str, user: str = "") -> list[str]:
         """The command as the outside has to run it, with `ENVIRONMENT`."""
-        become = ["runuser", "-u", user, "--"] if user else []
-        return ["nsenter", "-t", str(self._leader), "-a", "--", *become, *command]
+        become: list[str] = []
+        if user:
+            become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"]
+            become += ["env", f"HOME=/home/{user}", f"USER={user}"]
+        # nsenter stops when its child is stopped, and does not go on with it: so that child is a shell.
+        between = ["sh", "-c", '"$@"; exit $?', "sh"]
+        return ["nsenter", "-t", str(self._leader), "-a", "--", *between, *become, *command]
 
     @property
     def limits_memory(self) -> bool:
