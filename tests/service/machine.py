@@ -21,6 +21,7 @@ from tests.service.rootfs import ROOT, Unavailable, cached, packages
 CGROUPS = Path("/sys/fs/cgroup")
 LIMITED = ("memory", "pids", "cpu", "cpuacct")  # controllers that systemd inside is to use
 ENVIRONMENT = {"PATH": "/opt/edged/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
+SHARES = 16_384  # of the processor; as a group it would have those of a single program outside, 1024
 BOOT_S = 60.0
 HALT_S = 20.0
 
@@ -159,6 +160,8 @@ class Machine:
                 group = parent / self._name
                 group.mkdir()
                 self._cgroups.append(group)
+                with suppress(OSError):  # only the one of the processor has it
+                    (group / "cpu.shares").write_text(str(SHARES))
 
     def _enter_cgroups(self) -> None:
         for group in self._cgroups:

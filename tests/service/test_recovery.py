@@ -82,8 +82,12 @@ def test_after_a_kill_it_speaks_again_within_three_seconds(edged: Edged) -> None
     for name in ("answer_s", "audio_s", "ready_s", "beyond_s"):
         values = [getattr(kill, name) for kill in kills]
         print(f"{name}: median {statistics.median(values):.2f}, worst {max(values):.2f} of {TIMES}")
+    audio_s = statistics.median(kill.audio_s for kill in kills)
+    beyond_s = statistics.median(kill.beyond_s for kill in kills)
     busy = os.getloadavg()[0] / (os.cpu_count() or 1)
-    if busy > MOST_BUSY:
-        pytest.skip(f"it came back each time, but with {busy:.1f} programs a core no time says anything")
-    assert statistics.median(kill.beyond_s for kill in kills) <= AFTER_READY_S
-    assert statistics.median(kill.audio_s for kill in kills) <= FIRST_AUDIO_S
+    if busy > MOST_BUSY and (audio_s > FIRST_AUDIO_S or beyond_s > AFTER_READY_S):
+        pytest.skip(
+            f"it came back each time, too late, but with {busy:.1f} programs a core that says nothing"
+        )
+    assert beyond_s <= AFTER_READY_S
+    assert audio_s <= FIRST_AUDIO_S
