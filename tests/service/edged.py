@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-import json
 import subprocess
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from edged.client import Client
 from tests.service.machine import ENVIRONMENT, Machine, wait_until
 
 UNIT = "edged.service"
 CONFIG = "/etc/edged/edged.yaml"
 DROP_INS = "/etc/systemd/system/edged.service.d"
 SENTENCE = "Pump four has stopped."
-LONG = " ".join(f"Line number {n} is running again." for n in range(60))
+LONG = " ".join(f"Line number {n} is running again." for n in range(120))
 
 
 class Edged:
@@ -107,8 +107,10 @@ def saying(edged: Edged, text: str, *options: str) -> Iterator[subprocess.Popen[
     say = edged.machine.inside("edged", "say", "--out", "/tmp/long.wav", *options, text, user="alice")
     with subprocess.Popen(say, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as job:
         try:
-            while not json.loads(edged.machine.run("edged", "status", "--json", user="alice").stdout)["jobs"]:
-                assert job.poll() is None, "the job was over too soon"
+            with Client(edged.endpoint, timeout_s=60.0) as client:
+                while not client.status().jobs:
+                    assert job.poll() is None, "the job was over too soon"
+                    time.sleep(0.002)
             yield job
         finally:
             if job.poll() is None:

@@ -29,15 +29,15 @@ def test_the_installed_unit_exposes_little(edged: Edged) -> None:
 
 
 def test_systemd_is_told_what_it_does_from_start_to_stop(edged: Edged) -> None:
-    edged.configure("voices: {bundles: [slow]}\naudio: {enabled: false}\n")
+    edged.configure("voices: {bundles: [slow]}\naudio: {enabled: false}\nservice: {drain_s: 25}\n")
     with watched(edged) as seen:
         edged.start()
-        assert edged.show("StatusText") == "ready: tone-24000-40-160"
+        assert edged.show("StatusText") == "ready: tone-24000-120-160"
         with saying(edged, LONG) as job:
             edged.machine.run("systemctl", "stop", "edged")
             job.communicate(timeout=60)
     print(seen)
-    assert seen[-2:] == ["ready: tone-24000-40-160", "draining: live jobs 1"]
+    assert seen[-2:] == ["ready: tone-24000-120-160", "draining: live jobs 1"]
     assert [line for line in seen if line.startswith("starting: ")], seen
 
 
@@ -63,7 +63,7 @@ def test_reload_takes_the_new_configuration_over(edged: Edged) -> None:
     before = edged.pid
     edged.configure(BOTH)
     edged.machine.run("systemctl", "reload", UNIT)
-    edged.wait_for("StatusText", "ready: tone, tone-24000-40-160")
+    edged.wait_for("StatusText", "ready: tone, tone-24000-120-160")
     assert edged.speaks()
     edged.configure("voices: {bundels: [tone]}\n")
     edged.machine.run("systemctl", "reload", UNIT)
@@ -82,7 +82,7 @@ def test_where_systemd_can_it_waits_for_the_end_of_a_reload(edged: Edged) -> Non
     edged.start()
     edged.configure(BOTH)
     edged.machine.run("systemctl", "reload", UNIT)
-    assert edged.show("StatusText") == "ready: tone, tone-24000-40-160"
+    assert edged.show("StatusText") == "ready: tone, tone-24000-120-160"
     edged.configure("voices: {bundels: [tone]}\n")
     begin = time.monotonic()
     edged.machine.run("systemctl", "reload", UNIT)
