@@ -26,6 +26,9 @@ LARGEST_FRAME = 1024 * 1024  # bytes: beyond it libzmq ends the connection
 LARGEST_SUBSCRIPTION = 4096  # bytes
 MOST_DESCRIPTORS = 65_536
 RESERVED_DESCRIPTORS = 48  # for files, sound and everything else that is not a client
+# How long the last replies may take to leave: a client on a busy machine takes megabytes at its own pace. One
+# that is gone holds nothing; one that has stopped reading holds the exit for so long.
+LINGER_MS = 5_000
 LONGEST_PATH = 107  # bytes of a unix socket path
 
 
@@ -69,8 +72,7 @@ class Endpoints:
     def close(self) -> None:
         """Closes the sockets and removes their files."""
         self._stop_authenticator()
-        # Half a second lets the last replies leave; a peer that is gone must not hold the exit.
-        self._context.destroy(linger=500)
+        self._context.destroy(linger=LINGER_MS)
         for path, ours in self._ours.items():
             with suppress(OSError):
                 status = path.stat()

@@ -74,6 +74,8 @@ class Steps:
 
     def _tell(self, what: str) -> None:
         log.event(logger, logging.WARNING, f"step {self._count} {what} on purpose", code="faults_on")
+        for handler in logging.getLogger().handlers:
+            handler.flush()  # another thread writes the line, which a crash would not wait for
 
 
 class _Synthesizer:

@@ -79,6 +79,11 @@ class Server:
     def start(self) -> None:
         self._thread.start()
 
+    @property
+    def unsent(self) -> bool:
+        """Any thread: some client has yet to take what it was sent. (What libzmq has taken is not known.)"""
+        return bool(self._outbox) or self._outgoing.waiting
+
     def post(self, job: Job, event: protocol.Event | None, payload: bytes | None = None) -> None:
         """Any thread: an event of a job, in order; None means that the job has ended."""
         self._outbox.append((job, event, payload))

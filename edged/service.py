@@ -209,14 +209,15 @@ class Service:
             self._watchdog.tick(monotonic())
 
     def _drain(self) -> None:
-        """Takes no new jobs and lets the live ones end, up to the deadline; then cancels them."""
+        """Takes no new jobs, lets the live ones end and their clients take the results, up to the deadline;
+        then cancels them."""
         self._admission.state = "draining"
-        self._notify.stopping()
         live = self._admission.tickets
+        self._notify.stopping(f"draining: live jobs {len(live)}" if live else "stopping")
         if live:
             log.event(logger, logging.INFO, "draining", phase="stop", jobs=len(live))
         deadline = monotonic() + (0.0 if self._crash else self._takeover.settings.service.drain_s)
-        while live and monotonic() < deadline and not self._crash:
+        while (live or self._server.unsent) and monotonic() < deadline and not self._crash:
             sleep(DRAIN_POLL_S)
         # Again and again: a job can be admitted while the socket thread still sees the former state.
         until = monotonic() + THREAD_STOP_S

@@ -57,8 +57,8 @@ class Notifier:
         now_us = time.clock_gettime_ns(time.CLOCK_MONOTONIC) // 1000
         return self._send("RELOADING=1", f"MONOTONIC_USEC={now_us}")
 
-    def stopping(self) -> bool:
-        return self._send("STOPPING=1")
+    def stopping(self, status: str = "") -> bool:
+        return self._send("STOPPING=1", *_status(status))
 
     def watchdog(self) -> bool:
         return self._send("WATCHDOG=1")

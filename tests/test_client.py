@@ -458,6 +458,24 @@ def test_a_dying_daemon_fails_the_call_at_once_and_its_successor_serves(slow_bun
 # -- many at once -------------------------------------------------------------------------------
 
 
+def test_what_has_arrived_is_read_though_the_daemon_has_gone(tone_bundle: Path) -> None:
+    """And what was asked in vain is not done by its successor."""
+    with running(tone_bundle) as daemon, Client(daemon.endpoint) as client:
+        stream = client.stream(SHORT)
+        until = time.monotonic() + 20
+        while "job done" not in daemon.log:
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        assert daemon.stop() == 0
+        assert b"".join(chunk.data for chunk in stream)
+        assert stream.done is not None
+        with pytest.raises(NoDaemon):
+            client.synthesize(SHORT)
+        daemon.start()
+        assert client.stats().accepted == 0
+        assert client.synthesize(SHORT).data
+
+
 def test_many_concurrent_calls_on_one_socket(daemon: Daemon) -> None:
     texts = [f"This is text number {n}, of its own length{' and so on' * (n % 5)}." for n in range(30)]
     with Client(daemon.endpoint) as client:

@@ -8,11 +8,13 @@ import stat
 import subprocess
 import sys
 import time
+import wave
 from pathlib import Path
 
 import pytest
 
 from edged.compiler import build
+from tests import bundles
 from tests.daemon import receive, receive_until, running, send
 
 LONG = " ".join(f"Line number {n} is running again." for n in range(40))
@@ -48,6 +50,39 @@ def test_sigterm_lets_live_jobs_end_and_refuses_new_ones(slow_bundle: Path) -> N
         assert {e["event"] for e in ended} == {"done"}
         assert daemon.process.wait(10) == 0
         assert not Path(daemon.endpoint.removeprefix("ipc://")).exists()
+
+
+def test_a_client_that_is_slow_to_read_still_gets_its_result(tmp_path: Path) -> None:
+    """Several times what the kernel holds of a connection; the client sleeps until the daemon has ended its
+    work, as on a busy machine."""
+    with running(bundles.tone(work=40)) as daemon:
+        wav = tmp_path / "long.wav"
+        command = [sys.executable, "-m", "edged", "--endpoint", daemon.endpoint, "say", "--out", str(wav)]
+        with subprocess.Popen([*command, LONG], stderr=subprocess.PIPE, text=True) as client:
+            while not daemon.request({"op": "status"})["jobs"]:
+                assert client.poll() is None, "the job was over too soon"
+            client.send_signal(signal.SIGSTOP)
+            daemon.process.send_signal(signal.SIGTERM)
+            while "job done" not in daemon.log:
+                time.sleep(0.02)
+            time.sleep(1.5)
+            client.send_signal(signal.SIGCONT)
+            error = client.communicate(timeout=30)[1]
+        assert (client.returncode, error) == (0, "")
+        assert daemon.process.wait(10) == 0
+        with wave.open(str(wav)) as audio:
+            assert audio.getnframes() * audio.getsampwidth() + 44 == wav.stat().st_size > 2 << 20
+
+
+def test_one_that_does_not_read_holds_the_exit_for_a_time_only() -> None:
+    with running(bundles.tone(work=40), service={"drain_s": 2.0}) as daemon:
+        command = [sys.executable, "-m", "edged", "--endpoint", daemon.endpoint, "say", "--out", "/dev/null"]
+        with subprocess.Popen([*command, "--format", "wav", LONG], stderr=subprocess.DEVNULL) as client:
+            while not daemon.request({"op": "status"})["jobs"]:
+                assert client.poll() is None, "the job was over too soon"
+            client.send_signal(signal.SIGSTOP)
+            assert daemon.stop(timeout_s=30) == 0
+            client.kill()
 
 
 def test_jobs_beyond_the_drain_deadline_are_cancelled_and_told(slow_bundle: Path) -> None:

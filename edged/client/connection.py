@@ -67,8 +67,8 @@ class Connection:
         self._numbers = count(1)
         self.socket: zmq.Socket[bytes] = zmq.Context.instance().socket(zmq.DEALER)
         self.socket.setsockopt(zmq.LINGER, LINGER_MS)
-        # Without a connection nothing is queued: a request must not reach a daemon started next week.
-        self.socket.setsockopt(zmq.IMMEDIATE, 1)
+        # Not IMMEDIATE: at the end of a connection libzmq would drop what has arrived and was not read yet.
+        # That a request does not reach a daemon started next week is seen to by `_ended`.
         if endpoint.startswith("tcp:"):
             self.socket.setsockopt(zmq.HEARTBEAT_IVL, HEARTBEAT_MS)
             self.socket.setsockopt(zmq.HEARTBEAT_TIMEOUT, HEARTBEAT_LOST_MS)
@@ -129,7 +129,9 @@ class Connection:
         self.pump()
         if self._calls.pop(call.id, None) is None or not call.long or call.has_ended():
             return
-        with suppress(EdgedError):  # no connection: the daemon ended the job with it
+        if not self.connected:  # the daemon ended the job with it
+            return
+        with suppress(EdgedError):
             self._push(protocol.encode(protocol.Cancel(id=self.new_id(), client=self.name, target=call.id)))
 
     def _push(self, header: bytes) -> None:
@@ -156,10 +158,19 @@ class Connection:
                 self.connected, self._refused = True, False
             elif event == zmq.EVENT_DISCONNECTED:
                 self._receive_all()
-                self.connected = self._reached = self._probing = False
-                self._fail_all("the daemon closed the connection")
+                self._ended()
             else:
                 self._refused = True
+
+    def _ended(self) -> None:
+        """The connection is over: its calls fail, and a new one begins, without what the old one held."""
+        self.connected = self._reached = self._probing = False
+        self._fail_all("the daemon closed the connection")
+        with suppress(zmq.ZMQError):
+            self.socket.disconnect(self.endpoint)
+        while self.monitor.poll(0):  # of a connection that libzmq has made anew meanwhile
+            self.monitor.recv_multipart()
+        self.socket.connect(self.endpoint)
 
     def _receive_all(self) -> None:
         while not self.closed:

@@ -14,6 +14,8 @@ from tests.service.edged import Edged
 from tests.service.machine import Machine, why_not
 from tests.service.rootfs import Unavailable
 
+WORK = 120  # a sentence of the voice slow takes some hundredths of a second
+
 
 @pytest.fixture(scope="session")
 def machine() -> Iterator[Machine]:
@@ -29,11 +31,13 @@ def machine() -> Iterator[Machine]:
         shutil.rmtree(outside)
         pytest.skip(str(exc))
     try:
-        for name, bundle in (("tone", bundles.tone()), ("slow", bundles.tone(work=40))):
+        for name, bundle in (("tone", bundles.tone()), ("slow", bundles.tone(work=WORK))):
             shutil.copytree(bundle, machine.root / "var/lib/edged/bundles" / name)
         machine.run("chmod", "-R", "a+rX", "/var/lib/edged/bundles")
-        machine.run("useradd", "--uid", "1000", "--groups", "edged", "--create-home", "alice")
-        machine.run("useradd", "--create-home", "bob")
+        users = ('u alice 1000 "" /home/alice', "m alice edged", 'u bob - "" /home/bob')
+        machine.run("systemd-sysusers", "--inline", *users)
+        for user in ("alice", "bob"):
+            machine.run("install", "-d", "-o", user, "-g", user, f"/home/{user}")
         yield machine
     finally:
         machine.halt()

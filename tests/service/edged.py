@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import subprocess
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 
-from tests.service.machine import Machine, wait_until
+from edged.client import Client
+from tests.service.machine import ENVIRONMENT, Machine, wait_until
 
 UNIT = "edged.service"
 CONFIG = "/etc/edged/edged.yaml"
 DROP_INS = "/etc/systemd/system/edged.service.d"
 SENTENCE = "Pump four has stopped."
+LONG = " ".join(f"Line number {n} is running again." for n in range(120))
 
 
 class Edged:
@@ -60,6 +64,16 @@ class Edged:
     def wait_for(self, name: str, value: str, timeout_s: float = 60.0) -> None:
         wait_until(lambda: self.show(name) == value, timeout_s, f"{name}={value} (log: {self.log[-1500:]})")
 
+    def wait_to_settle(self, timeout_s: float = 60.0) -> None:
+        """Until it is up, or down for good."""
+        settled = ("active", "failed", "inactive")
+        wait_until(lambda: self.show("ActiveState") in settled, timeout_s, "up or down")
+
+    @property
+    def endpoint(self) -> str:
+        """Its socket, as seen from outside."""
+        return f"ipc://{self.machine.root}/run/edged/edged.sock"
+
     @property
     def pid(self) -> int:
         return int(self.show("MainPID"))
@@ -85,3 +99,19 @@ class Edged:
         wav = self.machine.root / "tmp" / f"{user}.wav"
         wav.unlink(missing_ok=True)
         return self.say(user=user).returncode == 0 and wav.read_bytes()[:4] == b"RIFF"
+
+
+@contextmanager
+def saying(edged: Edged, text: str, *options: str) -> Iterator[subprocess.Popen[str]]:
+    """A job of alice's that the service has begun; its audio goes to /tmp/long.wav."""
+    say = edged.machine.inside("edged", "say", "--out", "/tmp/long.wav", *options, text, user="alice")
+    with subprocess.Popen(say, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as job:
+        try:
+            with Client(edged.endpoint, timeout_s=60.0) as client:
+                while not client.status().jobs:
+                    assert job.poll() is None, "the job was over too soon"
+                    time.sleep(0.002)
+            yield job
+        finally:
+            if job.poll() is None:
+                job.kill()

@@ -21,6 +21,7 @@ from tests.service.rootfs import ROOT, Unavailable, cached, packages
 CGROUPS = Path("/sys/fs/cgroup")
 LIMITED = ("memory", "pids", "cpu", "cpuacct")  # controllers that systemd inside is to use
 ENVIRONMENT = {"PATH": "/opt/edged/bin:/usr/sbin:/usr/bin:/sbin:/bin", "HOME": "/root", "LANG": "C.UTF-8"}
+SHARES = 16_384  # of the processor; as a group it would have those of a single program outside, 1024
 BOOT_S = 60.0
 HALT_S = 20.0
 
@@ -113,8 +114,20 @@ class Machine:
 
     def inside(self, *command: str, user: str = "") -> list[str]:
         """The command as the outside has to run it, with `ENVIRONMENT`."""
-        become = ["runuser", "-u", user, "--"] if user else []
-        return ["nsenter", "-t", str(self._leader), "-a", "--", *become, *command]
+        become: list[str] = []
+        if user:
+            become = ["setpriv", f"--reuid={user}", f"--regid={user}", "--init-groups"]
+            become += ["env", f"HOME=/home/{user}", f"USER={user}"]
+        # nsenter stops when its child is stopped, and does not go on with it: so that child is a shell.
+        between = ["sh", "-c", '"$@"; exit $?', "sh"]
+        return ["nsenter", "-t", str(self._leader), "-a", "--", *between, *become, *command]
+
+    @property
+    def limits_memory(self) -> bool:
+        """Whether systemd inside has a memory controller."""
+        groups = self.root / "sys/fs/cgroup"
+        unified = groups / "cgroup.controllers"
+        return (groups / "memory").is_dir() or (unified.exists() and "memory" in unified.read_text().split())
 
     def write(self, path: str, text: str) -> None:
         target = self.root / path.lstrip("/")
@@ -153,6 +166,8 @@ class Machine:
                 group = parent / self._name
                 group.mkdir()
                 self._cgroups.append(group)
+                with suppress(OSError):  # only the one of the processor has it
+                    (group / "cpu.shares").write_text(str(SHARES))
 
     def _enter_cgroups(self) -> None:
         for group in self._cgroups:

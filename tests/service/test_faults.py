@@ -90,7 +90,7 @@ def test_a_second_daemon_gives_way(edged: Edged) -> None:
 
 
 def test_beyond_its_memory_it_is_killed_and_comes_back(edged: Edged) -> None:
-    if not (edged.machine.root / "sys/fs/cgroup/memory").is_dir():
+    if not edged.machine.limits_memory:
         pytest.skip("no memory controller that the machine may use")
     # The limit is put a little above what it has, and a long result does the rest. (Below what it has, a
     # control group of version 1 takes none.)

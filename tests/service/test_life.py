@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
+import wave
 
 import pytest
 
-from tests.service.edged import SENTENCE, Edged
-from tests.service.machine import ENVIRONMENT
+from tests.service.edged import LONG, SENTENCE, Edged, saying
 from tests.service.rootfs import ROOT
 
 pytestmark = [pytest.mark.systemd, pytest.mark.timeout(600)]
-
-LONG = " ".join(f"Line number {n} is running again." for n in range(60))
 
 
 def test_as_installed_it_builds_its_voice_and_speaks_to_its_group_only(edged: Edged) -> None:
@@ -65,17 +62,18 @@ def test_on_a_jetson_the_modes_of_the_devices_decide(edged: Edged) -> None:
 
 
 def test_stop_lets_a_job_end(edged: Edged) -> None:
-    edged.configure("voices: {bundles: [slow]}\naudio: {enabled: false}\n")
+    edged.configure("voices: {bundles: [slow]}\naudio: {enabled: false}\nservice: {drain_s: 25}\n")
     edged.start()
-    say = edged.machine.inside("edged", "say", "--out", "/tmp/long.wav", LONG, user="alice")
-    with subprocess.Popen(say, env=ENVIRONMENT, stderr=subprocess.PIPE, text=True) as job:
-        status = ["edged", "status", "--json"]
-        while not json.loads(edged.machine.run(*status, user="alice").stdout)["jobs"]:
-            assert job.poll() is None, "the job was over too soon"
+    with saying(edged, LONG) as job:
         edged.machine.run("systemctl", "stop", "edged")
-        job.communicate(timeout=60)
+        error = job.communicate(timeout=60)[1]
+    assert (job.returncode, error) == (0, ""), edged.log
+    with wave.open(str(edged.machine.root / "tmp/long.wav")) as audio:
+        whole_s = audio.getnframes() / audio.getframerate()
+        assert len(audio.readframes(audio.getnframes())) == audio.getnframes() * audio.getsampwidth()
     log = edged.log
-    assert "draining jobs=1" in log
+    assert abs(float(re.search(r"audio=([\d.]+)s", log)[1]) - whole_s) < 0.01
+    assert "draining phase=stop jobs=1" in log
     assert "job done" in log
     assert (edged.show("ActiveState"), edged.show("Result")) == ("inactive", "success")
     assert not (edged.machine.root / "run/edged").exists()
