@@ -22,11 +22,11 @@ ROOT = Path(__file__).resolve().parents[2]
 SUITE = os.environ.get("EDGED_TEST_SUITE", "bookworm")
 PYTHON = {"bookworm": "3.11", "trixie": "3.13"}
 PACKAGES = "systemd,systemd-sysv,dbus,libpam-systemd,python3,libportaudio2,libasound2-plugins"
-EXTRA = "voice-en"
+EXTRAS = ("voice-en", "chattts")
 # Importing them as root leaves their compiled form, which the service may not write.
 MODULES = (
     "asyncio, click, hibari, msgspec, numpy, onnx, onnxruntime, psutil, rich, sounddevice, soundfile, soxr, "
-    "yaml, zmq.auth.thread"
+    "tokenizers, yaml, zmq.auth.thread"
 )
 TIMEOUT_S = 600
 KEPT_S = 7 * 86_400
@@ -59,11 +59,10 @@ def cached() -> Path:
 
 
 def requirements() -> list[str]:
-    """What edged and its built-in voice need, from pyproject.toml."""
+    """What edged and its voices need, from pyproject.toml."""
     text = (ROOT / "pyproject.toml").read_text()
-    lists = [
-        re.search(rf"^{re.escape(name)} = \[(.*?)\]$", text, re.M | re.S) for name in ("dependencies", EXTRA)
-    ]
+    names = ("dependencies", *EXTRAS)
+    lists = [re.search(rf"^{re.escape(name)} = \[(.*?)\]$", text, re.M | re.S) for name in names]
     return [wanted for found in lists if found for wanted in re.findall(r'"([^"]+)"', found[1])]
 
 
