@@ -11,9 +11,10 @@ from __future__ import annotations
 import ctypes
 import mmap
 import threading
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from ctypes import POINTER, Structure, c_float, c_int32, c_int64, c_void_p
+from io import FileIO
 from pathlib import Path
 from time import thread_time
 from typing import Any
@@ -88,6 +89,11 @@ class _Call(Structure):
     ]
 
 
+def _looked_up(name: str) -> bool:
+    """A few rows at a time, or only by the refine stage."""
+    return name.startswith(("emb_", "head_text"))
+
+
 class Weights:
     """The tensors in memory. Matrices that every step reads lie together, on huge pages where there are
     some; tables, of which a few rows are read, stay in the file, mapped."""
@@ -95,35 +101,38 @@ class Weights:
     def __init__(self, index: Index, path: Path, huge_pages: bool) -> None:
         self._index = index
         self._addresses: dict[str, int] = {}
-        try:
-            with path.open("rb") as file:
-                mapped = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
-        except (OSError, ValueError) as error:
-            raise EngineError(f"{path}: {error}", "copy the bundle again or rebuild it") from error
-        self._file = np.frombuffer(mapped, np.uint8)
-        held = [name for name in index.tensors if not name.startswith(("emb_", "head_text"))]
+        held = [name for name, tensor in index.tensors.items() if tensor.offset < 0 or not _looked_up(name)]
         self.nbytes = sum(-(-index.tensors[name].nbytes // ALIGNMENT) * ALIGNMENT for name in held)
         memory = mmap.mmap(-1, self.nbytes, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         if huge_pages and hasattr(mmap, "MADV_HUGEPAGE"):
             with suppress(OSError):  # a kernel without them
                 memory.madvise(mmap.MADV_HUGEPAGE)
         self._memory = np.frombuffer(memory, np.uint8)
-        at = 0
-        for name in held:
-            tensor = index.tensors[name]
-            self._memory[at : at + tensor.nbytes] = self._bytes(path, name, tensor)
-            self._addresses[name] = int(self._memory.ctypes.data) + at
-            at += -(-tensor.nbytes // ALIGNMENT) * ALIGNMENT
+        try:
+            with path.open("rb", buffering=0) as file:
+                self._read(file, {name: index.tensors[name] for name in held})
+                self._file = np.frombuffer(mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ), np.uint8)
+        except (OSError, EOFError, ValueError) as error:
+            raise EngineError(f"{path}: {error}", "copy the bundle again or rebuild it") from error
         for name in index.tensors.keys() - held:
-            self._addresses[name] = int(self._bytes(path, name, index.tensors[name]).ctypes.data)
+            tensor = index.tensors[name]
+            if tensor.offset + tensor.nbytes > self._file.size:
+                raise EngineError(f"{path}: too short for {name!r}", "copy the bundle again or rebuild it")
+            self._addresses[name] = int(self._file.ctypes.data) + tensor.offset
 
-    def _bytes(self, path: Path, name: str, tensor: Stored) -> NDArray[np.uint8]:
-        if tensor.offset < 0:
-            return np.frombuffer(tensor.data, np.uint8)
-        found = self._file[tensor.offset : tensor.offset + tensor.nbytes]
-        if found.size != tensor.nbytes:
-            raise EngineError(f"{path}: too short for {name!r}", "copy the bundle again or rebuild it")
-        return found
+    def _read(self, file: FileIO, tensors: Mapping[str, Stored]) -> None:
+        """Reads, instead of mapping and copying: mapped pages would count as memory of the process."""
+        at = 0
+        for name, tensor in tensors.items():
+            place = self._memory[at : at + tensor.nbytes]
+            if tensor.offset < 0:
+                place[:] = np.frombuffer(tensor.data, np.uint8)
+            else:
+                file.seek(tensor.offset)
+                if file.readinto(place.data) != tensor.nbytes:
+                    raise EOFError(f"too short for {name!r}")
+            self._addresses[name] = int(place.ctypes.data)
+            at += -(-tensor.nbytes // ALIGNMENT) * ALIGNMENT
 
     def address(self, name: str) -> int:
         try:

@@ -275,28 +275,42 @@ static void remember(const struct model *m, const struct head *h, int64_t positi
 	store_narrow(h->value, h->value_scales, h->values + position * m->width, m->width);
 }
 
+static inline __attribute__((always_inline)) floats product_in(const floats *query, const int8_t *key, int groups)
+{
+	floats products = query[0] * widened(key);
+	for (int g = 1; g < groups; g++)
+		products += query[g] * widened(key + g * LANES);
+	return products;
+}
+
 /* What one head finds at positions 0..position, to[width], in `groups` registers: known when it is compiled, or the
  * sums would live in memory. The keys' scales are taken into the query. */
 static inline __attribute__((always_inline)) void attend_in(const struct head *h, int count, float *weights, float *to,
 							     int groups)
 {
 	int width = groups * LANES;
-	float scale = 1.0f / __builtin_sqrtf((float)width), most = -3.0e38f;
-	floats query[MOST_GROUPS], found[MOST_GROUPS];
+	float scale = 1.0f / __builtin_sqrtf((float)width);
+	floats query[MOST_GROUPS], found[MOST_GROUPS], tops = all(-3.0e38f);
 	for (int g = 0; g < groups; g++) {
 		query[g] = load(h->query + g * LANES) * load(h->key_scales + g * LANES) * scale;
 		found[g] = (floats){0};
 	}
-	for (int p = 0; p < count; p++) {
-		const int8_t *key = h->keys + (int64_t)p * width;
-		floats products = query[0] * widened(key);
-		for (int g = 1; g < groups; g++)
-			products += query[g] * widened(key + g * LANES);
-		weights[p] = sum(products);
+	int p = 0;
+	for (; p + LANES <= count; p += LANES) {
+		floats products[LANES];
+		for (int i = 0; i < LANES; i++)
+			products[i] = product_in(query, h->keys + (int64_t)(p + i) * width, groups);
+		floats scores = sums(products);
+		store(weights + p, scores);
+		tops = larger(tops, scores);
+	}
+	float most = largest(tops);
+	for (; p < count; p++) {
+		weights[p] = sum(product_in(query, h->keys + (int64_t)p * width, groups));
 		most = weights[p] > most ? weights[p] : most;
 	}
 	float total = exponentials(weights, count, most);
-	for (int p = 0; p < count; p++)
+	for (p = 0; p < count; p++)
 		for (int g = 0; g < groups; g++)
 			found[g] += weights[p] * widened(h->values + (int64_t)p * width + g * LANES);
 	for (int g = 0; g < groups; g++)
@@ -532,7 +546,7 @@ void decoder_multiply(const struct matrix *a, const float *x, int tokens, float 
 	int64_t numbers = (int64_t)tokens * a->columns;
 	struct vectors v = {
 		.scales = (float *)work,
-		.bias = (int32_t *)(work + numbers * 4),
+		.bias = (float *)(work + numbers * 4),
 		.values = (int8_t *)(work + numbers * 8),
 		.columns = a->columns,
 		.blocks = a->columns / a->block,

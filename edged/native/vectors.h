@@ -6,6 +6,7 @@
 #ifndef EDGED_VECTORS_H
 #define EDGED_VECTORS_H
 
+#include <stddef.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -31,6 +32,18 @@ static inline floats load(const float *from)
 static inline void store(float *to, floats v)
 {
 	memcpy(to, &v, sizeof v);
+}
+
+/* The first `count` of sixteen; the others are 0, and not read. */
+static inline floats load_some(const float *from, int count)
+{
+#if defined(__AVX512F__)
+	return (floats)_mm512_maskz_loadu_ps((__mmask16)((1u << count) - 1), from);
+#else
+	floats v = {0};
+	memcpy(&v, from, (size_t)count * sizeof *from);
+	return v;
+#endif
 }
 
 static inline floats all(float x)
@@ -71,6 +84,31 @@ static inline float sum(floats v)
 		for (int i = 0; i < width; i++)
 			a[i] += a[i + width];
 	return a[0];
+#endif
+}
+
+/* The sum of each of sixteen vectors. */
+static inline floats sums(const floats *v)
+{
+#if defined(__AVX512F__)
+	__m512 four[4], two[2];
+	for (int i = 0; i < 4; i++) { /* vectors 4 i to 4 i + 3: a lane each in every quarter */
+		__m512 a = (__m512)v[4 * i], b = (__m512)v[4 * i + 1], c = (__m512)v[4 * i + 2], d = (__m512)v[4 * i + 3];
+		__m512d ab = (__m512d)(_mm512_unpacklo_ps(a, b) + _mm512_unpackhi_ps(a, b));
+		__m512d cd = (__m512d)(_mm512_unpacklo_ps(c, d) + _mm512_unpackhi_ps(c, d));
+		four[i] = (__m512)_mm512_unpacklo_pd(ab, cd) + (__m512)_mm512_unpackhi_pd(ab, cd);
+	}
+	for (int i = 0; i < 2; i++) /* then the quarters are added up */
+		two[i] = _mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0x88) +
+			 _mm512_shuffle_f32x4(four[2 * i], four[2 * i + 1], 0xdd);
+	return (floats)(_mm512_shuffle_f32x4(two[0], two[1], 0x88) + _mm512_shuffle_f32x4(two[0], two[1], 0xdd));
+#else
+	float each[LANES];
+	floats all;
+	for (int i = 0; i < LANES; i++)
+		each[i] = sum(v[i]);
+	memcpy(&all, each, sizeof all);
+	return all;
 #endif
 }
 
