@@ -69,14 +69,16 @@ static inline floats widened(const int8_t *from)
 #endif
 }
 
-/* As a tree of halves, so that the order is the same whatever the registers are. */
+/* With AVX-512 in the order of `sums`, elsewhere as a tree of halves. */
 static inline float sum(floats v)
 {
 #if defined(__AVX512F__)
-	__m256 a = _mm256_add_ps(_mm512_castps512_ps256((__m512)v), _mm512_extractf32x8_ps((__m512)v, 1));
-	__m128 b = _mm_add_ps(_mm256_castps256_ps128(a), _mm256_extractf128_ps(a, 1));
-	b = _mm_add_ps(b, _mm_movehl_ps(b, b));
-	return _mm_cvtss_f32(_mm_add_ss(b, _mm_movehdup_ps(b)));
+	__m512 a = (__m512)v;
+	a += _mm512_shuffle_ps(a, a, 0x4e);
+	a += _mm512_shuffle_ps(a, a, 0xb1);
+	a += _mm512_shuffle_f32x4(a, a, 0xb1);
+	a += _mm512_shuffle_f32x4(a, a, 0x4e);
+	return _mm512_cvtss_f32(a);
 #else
 	float a[LANES];
 	memcpy(a, &v, sizeof a);

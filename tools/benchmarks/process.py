@@ -18,7 +18,7 @@ _TICK = os.sysconf("SC_CLK_TCK")
 
 @dataclass(frozen=True)
 class Cpu:
-    """Processor seconds of a daemon since its start. helpers: of the runtime's own threads; engine: of the
+    """Processor seconds of a daemon since its start. helpers: of the engines' further threads; engine: of the
     engine thread inside the engines' calls, None where the daemon does not tell."""
 
     total: float
@@ -35,8 +35,8 @@ class Cpu:
 
 
 def cpu(running: Daemon) -> Cpu:
-    """The runtime's threads are those that bear the process's own name, the first one excepted: edged names
-    its threads, and so does ZeroMQ."""
+    """Threads of ONNX Runtime are those that bear the process's own name, the first one excepted: edged names
+    its threads, and so does ZeroMQ. Those of the native decoder are numbered."""
     engine = getattr(running.client.stats(), "engine_cpu_s", None)
     tasks = Path(f"/proc/{running.pid}/task")
     own = (tasks / str(running.pid) / "comm").read_text()
@@ -49,7 +49,7 @@ def cpu(running: Daemon) -> Cpu:
             continue
         spent = (int(fields[11]) + int(fields[12])) / _TICK
         total += spent
-        if name == own and task.name != str(running.pid):
+        if (name == own and task.name != str(running.pid)) or name.startswith("edged-engine-"):
             helpers += spent
     return Cpu(total, helpers, engine)
 

@@ -20,7 +20,7 @@ LEFT = 13  # steps before the chunk, for a vocoder that keeps nothing
 # so they can grow only as an utterance gets ahead of its listener. Simulated with four utterances at once, a
 # step of 11 ms for four, a prompt of 60 ms and windows of 4 + 0.42 ms a step: the listener of the worst start
 # is 62 ms from waiting; with a first chunk of 12 it is 26 ms. Smaller steady chunks would cost more.
-CHUNKS = (12, 10, 13, 17, 22, 28, 36, 48)
+CHUNKS = (12, 10, 13, 17, 22, 28, 36, 48, 64, 80)
 LONGEST = CHUNKS[-1] + AHEAD  # steps of a window
 
 
