@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import platform
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
@@ -64,6 +65,24 @@ def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
     for name in "ab":
         compile_decoder(compiler(), native.levels()[0], tmp_path / name)
     assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+
+
+@pytest.mark.parametrize("level", native.LEVELS, ids=lambda level: level.name)
+def test_products_of_every_architecture_are_the_plain_ones(level: native.Level, tmp_path: Path) -> None:
+    """Those of another architecture in an emulator."""
+    here = level.machine == platform.machine()
+    command = compiler() if here else (f"{level.machine}-linux-gnu-gcc",)
+    emulator = () if here else (f"qemu-{level.machine}-static", "-cpu", "max")
+    missing = [one[0] for one in (command, emulator) if one and shutil.which(one[0]) is None]
+    if missing or not command:
+        pytest.skip(f"not installed: {', '.join(missing) or 'a C compiler'}")
+    if here and native.best([level.name]) != level.name:
+        pytest.skip(f"this processor cannot run {level.name}")
+    source, program = Path(__file__).parent / "products.c", tmp_path / "products"
+    build = [*command, "-std=gnu11", "-O2", "-static", "-w", f"-I{native.SOURCE.parent}", *level.flags]
+    subprocess.run([*build, str(source), "-o", str(program)], check=True)
+    told = subprocess.run([*emulator, str(program)], capture_output=True, text=True, check=False)
+    assert told.stdout == "fast 1 differing 0\n"
 
 
 @pytest.mark.parametrize(

@@ -41,13 +41,14 @@ def test_chunks_cover_an_utterance_whatever_the_load(steps: int) -> None:
 
 
 def test_chunks_grow_from_a_quarter_of_a_second() -> None:
-    assert CHUNKS[0] * 512 / 24_000 == pytest.approx(0.256)
+    assert 0.25 < CHUNKS[0] * 512 / 24_000 < 0.33
     assert list(CHUNKS[1:]) == sorted(CHUNKS[1:])
 
 
 # Milliseconds on two cores: a step by the number of utterances, the prompt of one, a window by its steps.
-STEP = (0.0, 4.8, 6.6, 8.8, 11.0)
-PROMPT = 60.0
+STEP = (0.0, 4.3, 5.3, 6.5, 7.6)
+PROMPT = 45.0
+WINDOW = (8.0, 0.68)
 SOUND = 21.333
 
 
@@ -62,8 +63,9 @@ class Listener:
     heard_since: float = 0.0
 
 
-def gaps(arrivals: tuple[float, ...], until: int = 400) -> list[float]:
-    """For every chunk but the first ones, how long before its time it comes, in milliseconds.
+def gaps(arrivals: tuple[float, ...], until: int = 400, slow: float = 1.0) -> list[float]:
+    """For every chunk but the first ones, how long before its time it comes, in milliseconds. slow: how many
+    times longer everything takes.
 
     The rules of `ChatSynthesizer.step`: a prompt, a step of all, a window of the one with the least sent.
     """
@@ -76,9 +78,9 @@ def gaps(arrivals: tuple[float, ...], until: int = 400) -> list[float]:
         speaking = [x for x in live if not x.reads]
         reading = next((x for x in live if x.reads), None)
         if reading is not None and not any(x.chunk == 1 for x in speaking):
-            clock += PROMPT
+            clock += PROMPT * slow
             reading.reads, reading.steps = False, 1
-        clock += STEP[len(speaking)] + 0.2
+        clock += (STEP[len(speaking)] + 0.2) * slow
         for x in speaking:
             x.steps += 1
         due = [
@@ -88,7 +90,7 @@ def gaps(arrivals: tuple[float, ...], until: int = 400) -> list[float]:
         ]
         if due:
             _, n, w = min(due, key=lambda each: each[:2])
-            x, clock = live[n], clock + 4 + 0.42 * (w.end - w.begin)
+            x, clock = live[n], clock + (WINDOW[0] + WINDOW[1] * (w.end - w.begin)) * slow
             if x.chunk:
                 margins.append(x.heard_since + x.sent * SOUND - clock)
             else:
@@ -97,13 +99,14 @@ def gaps(arrivals: tuple[float, ...], until: int = 400) -> list[float]:
     return margins
 
 
+@pytest.mark.parametrize("slow", [1.0, 1.25])
 @pytest.mark.parametrize("apart", [0.0, 40.0, 150.0, 400.0, 900.0])
-def test_no_listener_of_four_waits(apart: float) -> None:
-    margins = gaps(tuple(n * apart for n in range(4)))
+def test_no_listener_of_four_waits(apart: float, slow: float) -> None:
+    margins = gaps(tuple(n * apart for n in range(4)), slow=slow)
     assert len(margins) > 30
     assert min(margins) > 0
 
 
 def test_no_listener_waits_for_any_order_of_arrival() -> None:
     for arrivals in itertools.product((0.0, 120.0, 300.0, 700.0), repeat=3):
-        assert min(gaps((0.0, *arrivals))) > 0, arrivals
+        assert min(gaps((0.0, *arrivals), slow=1.25)) > 0, arrivals
