@@ -17,10 +17,10 @@ AHEAD = 13
 FIRST_AHEAD = 11  # of the first chunk, 47 dB: what is heard first may be less exact, but comes early
 LEFT = 13  # steps before the chunk, for a vocoder that keeps nothing
 # Steps of the chunks, the last one for all that follow. Each has to be made while those before it are heard,
-# so they can grow only as an utterance gets ahead of its listener; long ones cost less, as what a window looks
-# ahead is computed again by the next. Simulated with four utterances at once and the times measured for them
-# (tests/test_windows.py), the listener of the worst start is 80 ms from waiting, and 30 ms on a machine that is
-# a quarter slower; with 12, 10, 13, 17, 22, 28, 36 and 48 it waits there.
+# so they can grow only as an utterance gets ahead of its listener; long ones cost less, as what a window
+# looks ahead is computed again by the next. Simulated with four utterances at once and the times measured for
+# them (tests/test_windows.py), the listener of the worst start is 80 ms from waiting, and 30 ms on a machine
+# that is a quarter slower; with 12, 10, 13, 17, 22, 28, 36 and 48 it waits there.
 CHUNKS = (15, 12, 13, 16, 20, 25, 32, 40, 48, 56, 64)
 LONGEST = CHUNKS[-1] + AHEAD  # steps of a window
 
