@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from edged import native
 from edged.compiler.native import compile_decoder, compiler
-from edged.engine import decoder
+from edged.engine import decoder, decoder_weights
 
 
 @functools.cache
@@ -47,7 +47,7 @@ def multiply(
     """codes [N, K / block, bytes of a block], x [tokens, K] -> [tokens, N]."""
     rows, blocks, size = codes.shape
     block = size * 8 // bits
-    matrix = decoder._Matrix(codes.ctypes.data, scales.ctypes.data, rows, blocks * block, block, bits)
+    matrix = decoder_weights.Matrix(codes.ctypes.data, scales.ctypes.data, rows, blocks * block, block, bits)
     y = np.full((len(x), rows), np.nan, np.float32)
     work = np.zeros(9 * x.size, np.uint8)
     built.decoder_multiply(

@@ -163,6 +163,31 @@ static inline floats exponential(floats v)
 	return p * (floats)power;
 }
 
+/* Turns v[count] into e^(v - most); their sum. `count` need not be a multiple of anything. */
+static float exponentials(float *v, int count, float most)
+{
+	floats total = {0};
+	int n = 0;
+	for (; n + LANES <= count; n += LANES) {
+		floats e = exponential(load(v + n) - most);
+		store(v + n, e);
+		total += e;
+	}
+	if (n < count) {
+		float rest[LANES];
+		for (int i = 0; i < LANES; i++)
+			rest[i] = n + i < count ? v[n + i] - most : -1000.0f;
+		floats e = exponential(load(rest));
+		store(rest, e);
+		for (int i = 0; n + i < count; i++)
+			v[n + i] = rest[i];
+		for (int i = count - n; i < LANES; i++)
+			rest[i] = 0.0f;
+		total += load(rest);
+	}
+	return sum(total);
+}
+
 static inline float half_to_float(uint16_t h)
 {
 	uint32_t sign = (uint32_t)(h & 0x8000) << 16, rest = h & 0x7fff, bits;
