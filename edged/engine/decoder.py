@@ -219,16 +219,9 @@ class DecoderEngine:
         self._helpers = [self._helper(number) for number in range(1, threads)]
 
     def _check(self, path: Path) -> None:
-        """The tensors must be those that the decoder writes: a wrong one would corrupt memory."""
-        sizes = self._sizes
-        cache = (sizes.heads, sizes.positions, sizes.width)
-        wrong = [name for name in _TENSORS if name not in self.inputs and name not in self.outputs]
-        for layer in range(sizes.layers):
-            for name in (f"past_k.{layer}", f"past_v.{layer}"):
-                spec = self.inputs.get(name)
-                if spec is None or spec.dtype != "int8" or spec.shape[1:] != cache:
-                    wrong.append(name)
-        if wrong or self.outputs["hidden"].shape[1] != sizes.hidden:
+        """The tensors must be those that the decoder reads and writes: a wrong one would corrupt memory."""
+        wrong = decoder_index.misfits(self._sizes, self.inputs, self.outputs)
+        if wrong:
             raise EngineError(f"{path}: does not fit the bundle's manifest ({', '.join(wrong[:4])})")
 
     def _describe(self, index: Index, rows: int, threads: int) -> _Model:
