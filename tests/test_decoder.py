@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -397,3 +398,43 @@ def test_a_row_of_nonsense_draws_codes_and_leaves_the_others_alone(
         assert generator.codes[2].max() < 625
         assert (generator.codes[:2] == codes[step]).all()
         assert (generator.hidden[:2] == hidden[step]).all()
+
+
+def test_closing_waits_for_a_step_and_no_other_follows(make: Make) -> None:
+    for pause in (0.0, 0.001, 0.003, 0.006):
+        generator, ended = make(threads=3), []
+        start(generator, 0, 20)
+
+        def steps(generator: Generator = generator, ended: list[str] = ended) -> None:
+            try:
+                while True:
+                    generator.step(0, 1)
+            except (EngineError, ShapeExceeded) as error:
+                ended.append(str(error))
+
+        thread = threading.Thread(target=steps, daemon=True)
+        thread.start()
+        time.sleep(pause)
+        generator.close()
+        thread.join(30)
+        assert ended
+        with pytest.raises(EngineError, match="closed"):
+            generator._engine.run()
+
+
+def test_two_threads_on_one_processor_take_turns(make: Make) -> None:
+    """A thread that spins for long at a barrier keeps the one it waits for from coming."""
+    used = {}
+    mine = os.sched_getaffinity(0)
+    try:
+        os.sched_setaffinity(0, {min(mine)})
+        for threads in (1, 2):
+            generator = make(threads=threads)
+            start(generator, 0, 20)
+            begin = time.process_time()
+            for _ in range(50):
+                generator.step(0, 1)
+            used[threads] = (time.process_time() - begin) / 50
+    finally:
+        os.sched_setaffinity(0, mine)
+    assert used[2] < used[1] + 0.002  # 30 barriers, each of which could spin

@@ -207,6 +207,7 @@ class DecoderEngine:
         size = int(self._library.decoder_bytes(self._model))
         self._work = arena.allocate(TensorSpec("work", "uint8", (size,)), name)
         self._decoder = self._library.decoder_make(self._model, self._work.address)
+        self._running = threading.Lock()  # a helper that left in mid-call would be waited for forever
         self._cpu_s = arena.cpu_s
         self._cpu_s[name] = 0.0
         self._views: dict[str, NDArray[Any]] = {}
@@ -284,15 +285,20 @@ class DecoderEngine:
         rows, tokens = self._call.B, self._call.S
         if rows * tokens > self._tokens:
             raise ShapeExceeded(f"{self.name}: more than {self._tokens} tokens in a call")
-        if self._library.decoder_run(self._decoder, self._call):
-            raise ShapeExceeded(f"{self.name}: a row reaches beyond {self._sizes.positions} positions")
+        with self._running:
+            if self._decoder is None:
+                raise EngineError(f"{self.name}: closed", "this is a fault in the voice")
+            if self._library.decoder_run(self._decoder, self._call):
+                raise ShapeExceeded(f"{self.name}: a row reaches beyond {self._sizes.positions} positions")
         self._cpu_s[self.name] += thread_time() - begin
 
     def close(self) -> None:
-        if self._decoder is not None:
-            self._library.decoder_stop(self._decoder)
-            for helper in self._helpers:
-                helper.join(STOP_S)
-            self._decoder = None
-        self._views.clear()
-        self._buffers.clear()
+        """Waits for a call that another thread is in."""
+        with self._running:
+            if self._decoder is not None:
+                self._library.decoder_stop(self._decoder)
+                for helper in self._helpers:
+                    helper.join(STOP_S)
+                self._decoder = None
+            self._views.clear()
+            self._buffers.clear()
