@@ -438,3 +438,19 @@ def test_two_threads_on_one_processor_take_turns(make: Make) -> None:
     finally:
         os.sched_setaffinity(0, mine)
     assert used[2] < used[1] + 0.002  # 30 barriers, each of which could spin
+
+
+def test_a_thread_that_cannot_start_is_an_error_and_the_others_end(
+    make: Make, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = threading.Thread.start
+
+    def start_some(thread: threading.Thread) -> None:
+        if thread.name == "edged-engine-3":
+            raise RuntimeError("can't start new thread")
+        begin(thread)
+
+    monkeypatch.setattr(threading.Thread, "start", start_some)
+    with pytest.raises(EngineError, match="start new thread"):
+        make(threads=4)
+    assert not [t for t in threading.enumerate() if t.name.startswith("edged-engine-")]

@@ -217,7 +217,13 @@ class DecoderEngine:
         self._call = _Call(keys=ctypes.addressof(self._keys), values=ctypes.addressof(self._values))
         for spec in (*inputs, *outputs):
             self.bind(spec.name, spec.shape)
-        self._helpers = [self._helper(number) for number in range(1, threads)]
+        self._helpers: list[threading.Thread] = []
+        try:
+            for number in range(1, threads):
+                self._helpers.append(self._helper(number))
+        except RuntimeError as error:  # those that did start would live on, and a call wait for the others
+            self.close()
+            raise EngineError(f"{name}: {error}", "set engine.threads to 1, or raise TasksMax") from error
 
     def _check(self, path: Path) -> None:
         """The tensors must be those that the decoder reads and writes: a wrong one would corrupt memory."""
