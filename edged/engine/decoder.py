@@ -125,6 +125,7 @@ class DecoderEngine:
         size = int(self._library.decoder_bytes(self._model))
         self._work = arena.allocate(TensorSpec("work", "uint8", (size,)), name)
         self._decoder = self._library.decoder_make(self._model, self._work.address)
+        self._running = threading.Lock()  # a helper that left in mid-call would be waited for forever
         self._cpu_s = arena.cpu_s
         self._cpu_s[name] = 0.0
         self._views: dict[str, NDArray[Any]] = {}
@@ -134,19 +135,18 @@ class DecoderEngine:
         self._call = _Call(keys=ctypes.addressof(self._keys), values=ctypes.addressof(self._values))
         for spec in (*inputs, *outputs):
             self.bind(spec.name, spec.shape)
-        self._helpers = [self._helper(number) for number in range(1, threads)]
+        self._helpers: list[threading.Thread] = []
+        try:
+            for number in range(1, threads):
+                self._helpers.append(self._helper(number))
+        except RuntimeError as error:  # those that did start would live on, and a call wait for the others
+            self.close()
+            raise EngineError(f"{name}: {error}", "set engine.threads to 1, or raise TasksMax") from error
 
     def _check(self, path: Path) -> None:
-        """The tensors must be those that the decoder writes: a wrong one would corrupt memory."""
-        sizes = self._sizes
-        cache = (sizes.heads, sizes.positions, sizes.width)
-        wrong = [name for name in _TENSORS if name not in self.inputs and name not in self.outputs]
-        for layer in range(sizes.layers):
-            for name in (f"past_k.{layer}", f"past_v.{layer}"):
-                spec = self.inputs.get(name)
-                if spec is None or spec.dtype != "int8" or spec.shape[1:] != cache:
-                    wrong.append(name)
-        if wrong or self.outputs["hidden"].shape[1] != sizes.hidden:
+        """The tensors must be those that the decoder reads and writes: a wrong one would corrupt memory."""
+        wrong = decoder_index.misfits(self._sizes, self.inputs, self.outputs)
+        if wrong:
             raise EngineError(f"{path}: does not fit the bundle's manifest ({', '.join(wrong[:4])})")
 
     def _describe(self, index: Index, rows: int, threads: int) -> _Model:
@@ -209,15 +209,20 @@ class DecoderEngine:
         rows, tokens = self._call.B, self._call.S
         if rows * tokens > self._tokens:
             raise ShapeExceeded(f"{self.name}: more than {self._tokens} tokens in a call")
-        if self._library.decoder_run(self._decoder, self._call):
-            raise ShapeExceeded(f"{self.name}: a row reaches beyond {self._sizes.positions} positions")
+        with self._running:
+            if self._decoder is None:
+                raise EngineError(f"{self.name}: closed", "this is a fault in the voice")
+            if self._library.decoder_run(self._decoder, self._call):
+                raise ShapeExceeded(f"{self.name}: a row reaches beyond {self._sizes.positions} positions")
         self._cpu_s[self.name] += thread_time() - begin
 
     def close(self) -> None:
-        if self._decoder is not None:
-            self._library.decoder_stop(self._decoder)
-            for helper in self._helpers:
-                helper.join(STOP_S)
-            self._decoder = None
-        self._views.clear()
-        self._buffers.clear()
+        """Waits for a call that another thread is in."""
+        with self._running:
+            if self._decoder is not None:
+                self._library.decoder_stop(self._decoder)
+                for helper in self._helpers:
+                    helper.join(STOP_S)
+                self._decoder = None
+            self._views.clear()
+            self._buffers.clear()

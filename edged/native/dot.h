@@ -18,6 +18,8 @@
 #define ROWS 2    /* rows at once, where there are several vectors */
 #define DISTANCE 9216 /* bytes from what is read to what is called for: with two rows the processor finds no order */
 
+#define SMALLEST 1e-30f /* a block of vectors with less than this is 0 */
+
 struct vectors {
 	int8_t *values; /* [tokens, columns] */
 	float *scales;  /* [tokens, blocks] */
@@ -34,11 +36,13 @@ static void quantise(const float *from, struct vectors *to, int token, int bits)
 		int8_t *out = to->values + (int64_t)token * columns + b * block;
 		floats most = {0};
 		for (int i = 0; i < block; i += LANES)
-			most = larger(most, magnitude(load(v + i)));
-		float limit = largest(most), inverse = limit > 0 ? 127.0f / limit : 0.0f;
+			most = larger(magnitude(load(v + i)), most); /* in this order a NaN is passed over */
+		/* Below SMALLEST the inverse could be infinite, and what is no number has no whole number either. */
+		float limit = largest(most), inverse = limit > SMALLEST ? 127.0f / limit : 0.0f;
 		ints total = {0};
 		for (int i = 0; i < block; i += LANES) {
-			ints whole = __builtin_convertvector(rounded(load(v + i) * inverse), ints);
+			floats near = larger(rounded(load(v + i) * inverse), all(-127.0f)); /* a NaN becomes -127 */
+			ints whole = __builtin_convertvector(near, ints);
 			total += whole;
 			bytes narrow = __builtin_convertvector(whole, bytes);
 			if (bits == 8) {
