@@ -132,7 +132,9 @@ class BundleError(EdgedError):
 
 class BundleMissing(BundleError):
     code = "bundle_missing"
-    default_hint = "build the built-in voice with: edged bundle build hibari"
+    default_hint = (
+        "edged bundle list shows what there is; edged bundle build hibari builds the built-in voice"
+    )
 
 
 class BundleManifestInvalid(BundleError):

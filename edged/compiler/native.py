@@ -26,9 +26,14 @@ _FILE = {"FLOAT": "float32", "FLOAT16": "float16", "INT8": "int8", "UINT8": "uin
 LANES = 16  # numbers that the source works on at a time
 
 
+def wanted() -> str:
+    """The command of the C compiler, as it was asked for."""
+    return os.environ.get("CC", "") or "cc"
+
+
 def compiler() -> tuple[str, ...]:
-    """The command of the C compiler, () when there is none."""
-    command = tuple(shlex.split(os.environ.get("CC", "cc")))
+    """The same in its words, () when it is not there."""
+    command = tuple(shlex.split(wanted()))
     return command if command and shutil.which(command[0]) else ()
 
 

@@ -99,7 +99,7 @@ def _decoder(
         threads=threads(config.threads),
         huge_pages=config.huge_pages,
     )
-    log.debug("%s: native decoder %s", name, level)
+    log.info("%s: native decoder %s", name, level)
     return engine
 
 

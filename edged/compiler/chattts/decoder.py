@@ -12,7 +12,7 @@ from edged import native
 from edged.compiler.chattts.checkpoint import Checkpoint
 from edged.compiler.chattts.gpt import TEXT_WIDTH
 from edged.compiler.chattts.sampling import WINDOW
-from edged.compiler.native import compile_decoder, compiler, index
+from edged.compiler.native import compile_decoder, compiler, index, wanted
 from edged.engine import decoder_index
 from edged.engine.decoder_index import Sizes
 from edged.log import event as log_event
@@ -31,7 +31,10 @@ def add(root: Path, source: Checkpoint, positions: int) -> list[tuple[str, str]]
     if found is None:  # fp32, or a wide cache
         return []
     if not command:
-        text = "no C compiler (cc): the bundle speaks with ONNX Runtime only, at about half the speed"
+        text = (
+            f"no C compiler ({wanted()}): the bundle speaks with ONNX Runtime only, at about half the speed "
+            "(apt install gcc libc6-dev, or name one in CC, and build it again)"
+        )
         log_event(log, logging.WARNING, text, code="no_compiler")
         return []
     made = [(DECODER_INDEX, "engines/gpt.decoder")]
