@@ -23,7 +23,6 @@ from edged.native import SOURCE, Level
 
 _FLAGS = ("-std=gnu11", "-O3", "-fno-math-errno", "-fPIC", "-shared", "-s")
 _FILE = {"FLOAT": "float32", "FLOAT16": "float16", "INT8": "int8", "UINT8": "uint8"}
-LANES = 16  # numbers that the source works on at a time
 
 
 def wanted() -> str:
@@ -66,17 +65,18 @@ def index(path: Path, weights: Path, sizes: Sizes) -> Index | None:
             if kind is not None:
                 tensors[tensor.name] = _stored(tensor, kind, weights)
     wanted = list(_names(sizes))
-    if any(name not in tensors for name in wanted) or not _fits(sizes, tensors, bits):
+    if any(name not in tensors for name in wanted):
         return None
     for name in ("emb_text.scales", "emb_code.scales"):
         if name in tensors:
             wanted.append(name)
-    return Index(
+    found = Index(
         format=decoder_index.FORMAT,
         sizes=sizes,
         tensors={name: tensors[name] for name in wanted},
         bits=dict(sorted(bits.items())),
     )
+    return None if any(decoder_index.faults(found)) else found
 
 
 def _matrices(sizes: Sizes) -> Iterator[str]:
@@ -94,15 +94,6 @@ def _names(sizes: Sizes) -> Iterator[str]:
         yield from (f"layers.{layer}.{part}_layernorm" for part in ("input", "post_attention"))
         yield from (f"past_{part}.{layer}.scales" for part in "kv")
     yield "norm"
-
-
-def _fits(sizes: Sizes, tensors: dict[str, Stored], bits: dict[str, int]) -> bool:
-    """What the source takes for granted."""
-    for name in _matrices(sizes):
-        if bits.get(name) not in (4, 8) or tensors[name].shape[2] * 8 // bits[name] % LANES:
-            return False
-    widths = (sizes.hidden, sizes.inner, sizes.width)
-    return not any(width % LANES for width in widths) and sizes.width <= 8 * LANES
 
 
 def _graphs(graph: Any) -> Iterator[Any]:

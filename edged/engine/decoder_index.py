@@ -77,7 +77,7 @@ def read(path: Path) -> Index:
         raise EngineError(f"{path}: {error}", "copy the bundle again or rebuild it") from error
     if index.format != FORMAT:
         raise EngineError(f"{path}: format {index.format}, this version reads {FORMAT}", "rebuild the bundle")
-    wrong = next(_faults(index), "")
+    wrong = next(faults(index), "")
     if wrong:
         raise EngineError(f"{path}: {wrong}", "copy the bundle again or rebuild it")
     return index
@@ -120,8 +120,9 @@ def _interface(sizes: Sizes, rows: int) -> dict[str, tuple[str, Shape]]:
     return wanted
 
 
-def _faults(index: Index) -> Iterator[str]:
-    """What would make the source read or write where it must not. It trusts what it is told."""
+def faults(index: Index) -> Iterator[str]:
+    """What would make the source read or write where it must not: it trusts what it is told. Take only the
+    first: each takes for granted that there were none before."""
     sizes, tensors = index.sizes, index.tensors
     for name, size in msgspec.structs.asdict(sizes).items():
         if name == "epsilon":
