@@ -132,9 +132,7 @@ class BundleError(EdgedError):
 
 class BundleMissing(BundleError):
     code = "bundle_missing"
-    default_hint = (
-        "edged bundle list shows what there is; edged bundle build hibari builds the built-in voice"
-    )
+    default_hint = "see edged bundle list; the built-in voice is built with: edged bundle build hibari"
 
 
 class BundleManifestInvalid(BundleError):

@@ -2,7 +2,7 @@
  *
  * Reads the weights as the bundle has them, 4 or 8 bits, and keeps keys and values in 8 bits in the caller's memory.
  * What a general runtime pays between its operators is not paid here, and every weight is read once, in order, by as
- * many threads as the team has. Made for edged/engine/native.py, which owns all memory and the threads; nothing is
+ * many threads as the team has. Made for edged/engine/decoder.py, which owns all memory and the threads; nothing is
  * allocated, nothing else is kept between calls. The results of a row do not depend on the other rows, nor on the number
  * of threads.
  */
@@ -20,7 +20,7 @@
 #define PHASES_MORE 8
 #define PIECE 32      /* rows of a matrix that are taken at a time: some 12 kB, a microsecond */
 #define AHEAD 4096    /* bytes of the next matrix that are called for before the wait for the others */
-#define VERSION 1     /* of the structures; native.py asks for it */
+#define VERSION 1     /* of the structures; decoder.py asks for it */
 
 struct decoder {
 	struct model model;
@@ -377,7 +377,7 @@ static void run(struct decoder *d, struct member *me)
 	together(me); /* so that no helper still reads the call when the caller has it back */
 }
 
-/* -- what native.py calls -------------------------------------------------------------------------- */
+/* -- what decoder.py calls -------------------------------------------------------------------------- */
 
 int decoder_version(void)
 {

@@ -1,4 +1,4 @@
-/* What the decoder is told: the model once, and the tensors of every call. edged/engine/native.py has the same
+/* What the decoder is told: the model once, and the tensors of every call. edged/engine/decoder.py has the same
  * structures, field by field; keep the two together. Everything is owned by the caller and outlives the call. */
 #ifndef EDGED_MODEL_H
 #define EDGED_MODEL_H
