@@ -14,7 +14,7 @@ import pytest
 from numpy.typing import NDArray
 
 from edged import native
-from edged.compiler.native import compile_decoder, compiler
+from edged.compiler.native import built, compiler
 from edged.engine import decoder, decoder_weights
 
 
@@ -34,7 +34,7 @@ def library(name: str) -> ctypes.CDLL:
     if name != "plain" and native.best([name]) != name:
         pytest.skip(f"this processor cannot run {name}")
     path = Path(_folder().name) / f"{name}.so"
-    compile_decoder(compiler(), level, path)
+    path.write_bytes(built(compiler(), level))
     return decoder.open_library(path)
 
 

@@ -12,7 +12,7 @@ import pytest
 
 from edged import native, settings
 from edged.bundle import Bundle
-from edged.compiler.native import compile_decoder, compiler
+from edged.compiler.native import built, compiler
 from edged.engine.buffers import Arena
 from edged.engine.decoder import DecoderEngine
 from edged.engine.ort import OrtEngine
@@ -60,11 +60,10 @@ def test_a_bundle_carries_all_of_its_architecture_and_says_so(bundle: Path) -> N
     assert manifest.provenance["decoder"] == ", ".join(carried)
 
 
-def test_the_same_sources_give_the_same_bytes(tmp_path: Path) -> None:
+def test_the_same_sources_give_the_same_bytes() -> None:
     decoders.library("plain")
-    for name in "ab":
-        compile_decoder(compiler(), native.levels()[0], tmp_path / name)
-    assert (tmp_path / "a").read_bytes() == (tmp_path / "b").read_bytes()
+    level = native.levels()[0]
+    assert built.__wrapped__(compiler(), level) == built.__wrapped__(compiler(), level)
 
 
 @pytest.mark.parametrize("level", native.LEVELS, ids=lambda level: level.name)
@@ -111,9 +110,10 @@ def test_without_a_compiler_the_build_says_what_is_lost(
     assert decoder_files(Bundle.load(made)) is None
 
 
-def test_a_compiler_that_fails_is_an_error_with_its_message(tmp_path: Path) -> None:
+@pytest.mark.parametrize("command", ["false", "true"])
+def test_a_compiler_that_fails_is_an_error(command: str) -> None:
     with pytest.raises(EngineError, match="plain"):
-        compile_decoder(("false",), native.Level("plain", "", frozenset(), ()), tmp_path / "x")
+        built((command,), native.Level("plain", "", frozenset(), ()))
 
 
 def test_the_settings_choose(bundle: Path) -> None:

@@ -1,7 +1,7 @@
 """The native decoder for a bundle: its builds, and the index of the weights that it shares with the network.
 
 Build time only. `index` reads a finished network (8-bit cache, every matrix in small integers) and says where
-its tensors lie; `compile_decoder` runs the C compiler, `$CC` or `cc`. A bundle is whole without either: the
+its tensors lie; `built` runs the C compiler, `$CC` or `cc`. A bundle is whole without either: the
 daemon then runs the network in ONNX Runtime, at about half the speed. Neighbours: `chattts/build.py` calls,
 `edged/native` has the source, `edged/engine/decoder.py` loads the results.
 """
@@ -12,8 +12,10 @@ import os
 import shlex
 import shutil
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from edged.engine import decoder_index
@@ -36,17 +38,25 @@ def compiler() -> tuple[str, ...]:
     return command if command and shutil.which(command[0]) else ()
 
 
-def compile_decoder(command: Sequence[str], level: Level, path: Path) -> None:
-    """Raises `EngineError`."""
-    made = subprocess.run(
-        [*command, *_FLAGS, *level.flags, str(SOURCE), "-o", str(path)],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    if made.returncode:
-        first = next((line for line in made.stderr.splitlines() if "error" in line), made.stderr.strip())
-        raise EngineError(f"the native decoder for {level.name}: {first[:300]}", "see CC, or use --no-native")
+@cache
+def built(command: tuple[str, ...], level: Level) -> bytes:
+    """The library; the same source gives the same bytes, so one that makes several bundles waits once.
+    Raises `EngineError`."""
+    with TemporaryDirectory(prefix="edged-decoder-") as folder:
+        path = Path(folder) / "decoder.so"
+        made = subprocess.run(
+            [*command, *_FLAGS, *level.flags, str(SOURCE), "-o", str(path)],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        if made.returncode or not path.is_file():
+            lines = made.stderr.splitlines()
+            first = next((line for line in lines if "error" in line), made.stderr.strip())
+            raise EngineError(
+                f"the native decoder for {level.name}: {first[:300]}", "see CC, or use --no-native"
+            )
+        return path.read_bytes()
 
 
 def index(path: Path, weights: Path, sizes: Sizes) -> Index | None:

@@ -12,7 +12,7 @@ from edged import native
 from edged.compiler.chattts.checkpoint import Checkpoint
 from edged.compiler.chattts.gpt import TEXT_WIDTH
 from edged.compiler.chattts.sampling import WINDOW
-from edged.compiler.native import compile_decoder, compiler, index, wanted
+from edged.compiler.native import built, compiler, index, wanted
 from edged.engine import decoder_index
 from edged.engine.decoder_index import Sizes
 from edged.log import event as log_event
@@ -41,7 +41,7 @@ def add(root: Path, source: Checkpoint, positions: int) -> list[tuple[str, str]]
     decoder_index.write(root / made[0][1], found)
     for level in levels:
         made.append((f"{DECODER}{level.name}", f"engines/decoder-{level.name}.so"))
-        compile_decoder(command, level, root / made[-1][1])
+        (root / made[-1][1]).write_bytes(built(command, level))
     return made
 
 
