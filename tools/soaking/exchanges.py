@@ -199,8 +199,9 @@ class Exchanges:
         with self._rig.outage(signal.SIGKILL) as outage:
             pass
         self._recovered(outage)
-        # 3: the daemon went while it was asked; 5: it was starting.
-        self._check("kill_in_activation", self._rig.finish(command, begin), codes=(0, 3, TRY_AGAIN))
+        # 1: the daemon went with the new bundle, and the one before is in use again; 3: it went while it was
+        # asked; 5: it was starting.
+        self._check("kill_in_activation", self._rig.finish(command, begin), codes=(0, 1, 3, TRY_AGAIN))
 
     def _pressure(self) -> None:
         """A daemon that leaks what it can spare: it refuses new jobs, gives back, and takes them again."""
