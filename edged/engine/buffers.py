@@ -10,6 +10,7 @@ voices write and read through the views, `plan.py` tells what there is.
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -100,6 +101,19 @@ class Arena:
             ) from error
         self._buffers[name] = buffer
         return buffer
+
+    def tensors(self, specs: Iterable[TensorSpec], owner: str) -> dict[str, Buffer]:
+        """Buffers of an engine's tensors by name; one with an alias shares the memory of that tensor."""
+        found: dict[str, Buffer] = {}
+        for spec in specs:
+            shared = found.get(spec.alias)
+            if shared is not None and (shared.spec.shape, shared.spec.dtype) == (spec.shape, spec.dtype):
+                found[spec.name] = shared
+            elif spec.alias:
+                raise EngineError(f"{owner}: tensor {spec.name!r} cannot share the memory of {spec.alias!r}")
+            else:
+                found[spec.name] = self.allocate(spec, owner)
+        return found
 
     def array(self, name: str, shape: Shape, dtype: str = "float32", owner: str = "") -> NDArray[Any]:
         """A work array of a voice, counted in the plan like the tensors of engines."""

@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 
 from edged.engine import decoder_index
 from edged.engine.api import Shape, TensorSpec
-from edged.engine.buffers import Arena, Buffer
+from edged.engine.buffers import Arena
 from edged.engine.decoder_index import Index, Sizes
 from edged.engine.decoder_weights import Matrix, Table, Weights
 from edged.errors import EngineError, ShapeExceeded
@@ -119,9 +119,7 @@ class DecoderEngine:
         self._tokens = max(rows, prompt)
         self._weights = Weights(known, weights, huge_pages)
         self._model = self._describe(known, rows, threads)
-        self._buffers: dict[str, Buffer] = {}
-        for spec in (*inputs, *outputs):
-            self._buffers[spec.name] = self._buffers.get(spec.alias) or arena.allocate(spec, name)
+        self._buffers = arena.tensors((*inputs, *outputs), name)
         size = int(self._library.decoder_bytes(self._model))
         self._work = arena.allocate(TensorSpec("work", "uint8", (size,)), name)
         self._decoder = self._library.decoder_make(self._model, self._work.address)

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edged.engine.api import Shape, TensorSpec
-from edged.engine.buffers import Arena, Buffer
+from edged.engine.buffers import Arena
 from edged.errors import EngineError, ShapeExceeded
 
 # Recent builds of ONNX Runtime report their use over the network and keep a database for that below the home
@@ -117,15 +117,7 @@ class OrtEngine:
         self._check(path)
         self._cpu_s = arena.cpu_s
         self._cpu_s[name] = 0.0
-        self._buffers: dict[str, Buffer] = {}
-        for spec in (*inputs, *outputs):
-            shared = self._buffers.get(spec.alias)
-            if shared is not None and (shared.spec.shape, shared.spec.dtype) == (spec.shape, spec.dtype):
-                self._buffers[spec.name] = shared
-            elif spec.alias:
-                raise EngineError(f"{path}: tensor {spec.name!r} cannot share the memory of {spec.alias!r}")
-            else:
-                self._buffers[spec.name] = arena.allocate(spec, name)
+        self._buffers = arena.tensors((*inputs, *outputs), name)
         self._dtypes = {spec.name: np.dtype(spec.dtype).type for spec in (*inputs, *outputs)}
         self._views: dict[str, NDArray[Any]] = {}
         self._at: dict[str, int] = {}  # the row each view begins at
