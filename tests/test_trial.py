@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import shutil
 import subprocess
 import sys
@@ -111,7 +112,8 @@ def test_a_trial_that_dies_or_hangs_is_a_refusal(tone_bundle: Path, monkeypatch:
         trial.run(tone_bundle, Settings())
 
 
-def test_it_cannot_take_more_memory_than_the_daemon() -> None:
-    code = "from edged.voices import trial\ntrial._confine(16)\nbytearray(2_000_000_000)"
-    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-    assert "MemoryError" in result.stderr
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to give up")
+def test_root_may_try_what_only_root_can_read(copy: Path) -> None:
+    for path in (copy, *copy.rglob("*")):
+        path.chmod(0o700 if path.is_dir() else 0o600)
+    assert trial.run(copy, Settings()).voices == ("tone",)

@@ -8,9 +8,7 @@ is being made, and ends with the process that began it. Neighbours: `load`, `bud
 
 from __future__ import annotations
 
-import ctypes
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -30,14 +28,12 @@ from edged.paths import bundle_directories
 from edged.settings import Settings
 from edged.voices import budget, golden
 from edged.voices.catalog import check_choices
+from edged.voices.confine import BESIDE_MB, confine
 from edged.voices.demand import demand
 from edged.voices.load import cards, open_bundle
 
 TRIAL_S = 300.0  # a large bundle on a slow card is read, loaded and heard in a minute
-# Beside the plan: Python and the libraries, thread stacks, and what loading takes for a moment.
-BESIDE_MB = 512
 _TEXT = "One, two, three."  # for a bundle without a golden utterance
-_PR_SET_PDEATHSIG = 1
 
 
 class Task(msgspec.Struct, frozen=True):
@@ -144,22 +140,9 @@ def _peak_mb() -> float:
     return 0.0
 
 
-def _confine(memory_mb: int) -> None:
-    """The promises of the module's docstring; what this system refuses of them is left out."""
-    with suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL))
-    with suppress(OSError):
-        os.nice(10)
-    with suppress(OSError):
-        Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
-    most = (memory_mb + BESIDE_MB) * 1_000_000
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
-
-
 def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
-    _confine(task.settings.service.memory_mb)
+    confine(task.settings.service.memory_mb)
     try:
         outcome = hear(task)
     except EdgedError as error:
