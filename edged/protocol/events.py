@@ -1,0 +1,258 @@
+"""What the daemon answers and tells: one struct an event. Types only; neighbour: `codec`."""
+
+from __future__ import annotations
+
+import msgspec
+
+VERSION = 1
+
+
+class Event(msgspec.Struct, kw_only=True, frozen=True, tag_field="event"):
+    """Fields of every answer and event. `job` is the daemon's own number of the job."""
+
+    v: int = VERSION
+    id: str = ""
+    job: str = ""
+
+
+class Accepted(Event, kw_only=True, frozen=True, tag="accepted"):
+    """The job was admitted; `position` jobs are ahead of it. Sent as the answer for reply=ack.
+
+    skipped: characters of the text that have no sound (emoji, symbols), which were left out. wait_s: the
+    predicted time until its synthesis begins; none while the voice has not been measured.
+    """
+
+    position: int
+    skipped: int = 0
+    wait_s: float | None = None
+
+
+class Started(Event, kw_only=True, frozen=True, tag="started"):
+    """Synthesis of the job began.
+
+    refined: the first sentence as it will be said; with show_refined, and then the event comes when the
+    sentence is known.
+    """
+
+    voice: str
+    refined: str = ""
+
+
+class Audio(Event, kw_only=True, frozen=True, tag="audio"):
+    """One piece of audio; the encoded bytes are the next frame.
+
+    samples: samples in this piece at `sample_rate` (mono). last: no more audio follows.
+    """
+
+    seq: int
+    samples: int
+    sample_rate: int
+    format: str
+    last: bool = False
+
+
+class Done(Event, kw_only=True, frozen=True, tag="done"):
+    """The job ended well. For reply=final of `synthesize` the whole audio is the next frame.
+
+    rtf: synthesis seconds per second of audio. first_audio_ms: from receipt to the first audio
+    leaving for the socket or the loudspeaker. refined: with show_refined, the text that was said, a
+    sentence a line.
+    """
+
+    audio_s: float
+    synthesis_s: float
+    rtf: float
+    first_audio_ms: float
+    format: str = ""
+    sample_rate: int = 0
+    warnings: list[str] = []
+    refined: str = ""
+
+
+class Cancelled(Event, kw_only=True, frozen=True, tag="cancelled"):
+    """The job was cancelled."""
+
+
+class Failed(Event, kw_only=True, frozen=True, tag="failed"):
+    """The job or request failed. `retryable`: the same request may succeed later."""
+
+    code: str
+    message: str
+    retryable: bool
+    hint: str = ""
+
+
+class CancelReply(Event, kw_only=True, frozen=True, tag="cancel_reply"):
+    """Answer to `cancel`: the job numbers that were cancelled by it."""
+
+    jobs: list[str]
+
+
+class JobInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """One live job in `status_reply`; never its text. phase: text, waiting, synthesis or delivery."""
+
+    job: str
+    client: str
+    kind: str
+    state: str
+    voice: str
+    priority: str
+    age_s: float
+    phase: str = ""
+
+
+class MemoryInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """One line of the memory plan. kind: `buffer` is allocated at start, `weights` are those of an engine,
+    `bound` is the most that is taken while serving. rows: how many alike the line stands for."""
+
+    name: str
+    shape: list[int]
+    dtype: str
+    mb: float
+    kind: str
+    rows: int
+
+
+class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
+    """Answer to `status`. state is starting, ready, draining.
+
+    memory: the plan, when the request asked for it; budget_mb: the most it, and the process, may be.
+    used_mb: memory of the process and the GPU at the last reading, exact once it is near the budget.
+    memory_state: ok, high, or full: new jobs are refused.
+    """
+
+    state: str
+    version: str
+    pid: int
+    uptime_s: float
+    rss_mb: float
+    jobs: list[JobInfo]
+    audio_device: str
+    audio_error: str
+    endpoint: str
+    events: str
+    tcp: str
+    tcp_events: str
+    buffers_mb: float
+    memory: list[MemoryInfo] = []
+    budget_mb: float = 0.0
+    used_mb: float = 0.0
+    memory_state: str = "ok"
+
+
+class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """One voice in `voices_reply`. controls: the fields of a request that steer it."""
+
+    name: str
+    family: str
+    languages: list[str]
+    sample_rate: int
+    description: str
+    licence: str
+    bundle: str
+    default: bool
+    controls: list[str] = []
+
+
+class VoicesReply(Event, kw_only=True, frozen=True, tag="voices_reply"):
+    """Answer to `voices`."""
+
+    voices: list[VoiceInfo]
+
+
+class Percentiles(msgspec.Struct, kw_only=True, frozen=True):
+    """Percentiles of the last jobs; count is how many they are taken over."""
+
+    count: int
+    p50: float
+    p90: float
+    p99: float
+    max: float
+
+
+NOTHING = Percentiles(count=0, p50=0.0, p90=0.0, p99=0.0, max=0.0)
+
+
+class StatsReply(Event, kw_only=True, frozen=True, tag="stats_reply"):
+    """Answer to `stats`: counters since start, percentiles over the last jobs.
+
+    first_audio_ms: of streams and of the loudspeaker. to_engine_ms: receipt to the first engine step,
+    preparation of the text left out. from_engine_ms: end of the engine step to the first audio leaving.
+    overhead_ms: the sum of these two in each job, the daemon's own share. text_ms: preparation of the first
+    sentence.
+
+    underruns: gaps that were heard on the loudspeaker; stream_underruns: pieces of streams that were sent too
+    late for one who plays them as they come.
+
+    steps: calls of a voice since start, with row_steps utterances in them; steps_per_s and rows_per_step
+    (the occupancy of a batch) are of the last 10 s. step_ms: of the last steps. slot_wait_ms: from a job's
+    first sentence being ready to its first step. cpu_s: processor seconds of the whole daemon;
+    engine_cpu_s: of its own threads inside the engines, without the runtime's helper threads.
+    """
+
+    uptime_s: float
+    accepted: int
+    done: int
+    cancelled: int
+    failed: dict[str, int]
+    rejected: dict[str, int]
+    lost_replies: int
+    queued: int
+    running: int
+    audio_s: float
+    synthesis_s: float
+    underruns: int
+    rss_mb: float
+    first_audio_ms: Percentiles
+    rtf: Percentiles
+    text_ms: Percentiles
+    to_engine_ms: Percentiles
+    from_engine_ms: Percentiles
+    overhead_ms: Percentiles
+    stream_underruns: int = 0
+    steps: int = 0
+    row_steps: int = 0
+    steps_per_s: float = 0.0
+    rows_per_step: float = 0.0
+    step_ms: Percentiles = NOTHING
+    slot_wait_ms: Percentiles = NOTHING
+    cpu_s: float = 0.0
+    engine_cpu_s: float = 0.0
+
+
+class Pong(Event, kw_only=True, frozen=True, tag="pong"):
+    """Answer to `ping`."""
+
+    version: str
+    protocol: int = VERSION
+
+
+class ReloadReply(Event, kw_only=True, frozen=True, tag="reload_reply"):
+    """Answer to `reload`, when it is done; `failed` tells that nothing was changed.
+
+    changed: settings with a new value, which counts from here. restart: settings that differ in the file, and
+    count after a restart. loaded: voices that were loaded anew, for the jobs that come from here on. bundles:
+    the folder of every bundle that speaks, by its name in voices.bundles.
+    """
+
+    changed: list[str]
+    restart: list[str]
+    loaded: list[str]
+    bundles: dict[str, str]
+
+
+AnyEvent = (
+    Accepted
+    | Started
+    | Audio
+    | Done
+    | Cancelled
+    | Failed
+    | CancelReply
+    | StatusReply
+    | VoicesReply
+    | StatsReply
+    | Pong
+    | ReloadReply
+)
+TERMINAL = (Done, Cancelled, Failed)
