@@ -23,17 +23,17 @@ import msgspec
 import zmq
 
 from edged import __version__, protocol
-from edged.admission import Admission, Peer, Ticket
+from edged.admission import Admission, Peer
+from edged.delivery import Delivery
 from edged.desk import Desk
 from edged.endpoints import Endpoints
 from edged.errors import BadFrames, ClientTooSlow, EdgedError, FrameTooLarge, InternalError, ShuttingDown
-from edged.job import Job, JobState
+from edged.job import Job
 from edged.log import event as log_event
 from edged.monitor import Connections
 from edged.notices import Seldom
 from edged.outgoing import Outgoing
 from edged.settings import Limits
-from edged.stats import first_audio_ms, rtf, waited_ms
 from edged.threads import Pulse, name_thread
 
 T = TypeVar("T")
@@ -70,6 +70,7 @@ class Server:
         self._outgoing = Outgoing(
             endpoints.router, limits.client_stall_s, self._forget, self._stalled, admission.stats.add_lost
         )
+        self._delivery = Delivery(admission, self._outgoing, endpoints.pub)
         self._connections = Connections(endpoints.router, endpoints.pub)
         self._refusals = Seldom(REFUSALS_LOGGED)
         self._stopping = False
@@ -108,7 +109,7 @@ class Server:
 
     def tell(self, peer: Peer, event: protocol.Event) -> None:
         """Another thread: an answer that took longer."""
-        self._questions.append(lambda: self._send(peer, event))
+        self._questions.append(lambda: self._delivery.send(peer, event))
         os.eventfd_write(self._wake_fd, 1)
 
     def stop(self, timeout_s: float) -> None:
@@ -153,7 +154,7 @@ class Server:
         with suppress(BlockingIOError):
             os.eventfd_read(self._wake_fd)
         while self._outbox:
-            self._deliver(*self._outbox.popleft())
+            self._delivery.deliver(*self._outbox.popleft())
         while self._questions:
             self._questions.popleft()()
         self._outgoing.flush()
@@ -218,7 +219,7 @@ class Server:
                 log, logging.INFO, "request refused", code=error.code, uid=peer.uid, unsaid=unsaid or None
             )
         small = len(header) <= self._limits.frame_kb * 1024
-        self._send(peer, protocol.failed(error, id=protocol.request_id(header) if small else ""))
+        self._delivery.send(peer, protocol.failed(error, id=protocol.request_id(header) if small else ""))
 
     def _answer(self, request: protocol.AnyRequest, peer: Peer) -> None:
         if isinstance(request, protocol.Speech):
@@ -233,9 +234,9 @@ class Server:
                 characters=len(request.text),
                 position=accepted.position,
             )
-            self._publish(accepted)
+            self._delivery.publish(accepted)
             if request.reply != "final":
-                self._send(peer, accepted)
+                self._delivery.send(peer, accepted)
             return
         reply: protocol.Event
         if isinstance(request, protocol.Cancel):
@@ -253,105 +254,9 @@ class Server:
             return
         else:
             reply = protocol.Pong(id=request.id, version=__version__)
-        self._send(peer, reply)
+        self._delivery.send(peer, reply)
 
-    # -- events ---------------------------------------------------------------------------------
-
-    def _deliver(self, job: Job, event: protocol.Event | None, payload: bytes | None) -> None:
-        ticket = self._admission.tickets.get(job.id)
-        if ticket is None:
-            return
-        if event is None:
-            self._end(ticket)
-        elif isinstance(event, protocol.Audio):
-            self._audio(ticket, event, payload or b"")
-        else:
-            self._publish(event)
-            if ticket.reply == "events":
-                self._send(ticket.peer, event)
-
-    def _audio(self, ticket: Ticket, event: protocol.Audio, payload: bytes) -> None:
-        if ticket.job.state in (JobState.CANCELLED, JobState.FAILED):
-            return  # its ending is next in the outbox, and nothing of it is to be heard any more
-        if ticket.reply == "final":
-            ticket.audio = payload
-            return
-        sent = getattr(ticket.job.sink, "sent", None)
-        if event.seq == 0:
-            ticket.job.timeline.first_audio = monotonic()
-        self._send(
-            ticket.peer,
-            event,
-            payload,
-            taken=None if sent is None else lambda: sent(event.samples),
-            job=ticket.job.id,
-        )
-
-    def _end(self, ticket: Ticket) -> None:
-        job = ticket.job
-        if ticket.audio is not None:
-            job.timeline.first_audio = monotonic()
-        event = self._admission.ended(job)
-        self._publish(event)
-        if not isinstance(event, protocol.Done):
-            self._outgoing.discard(ticket.peer.identity, job.id)
-        level = logging.WARNING if job.error is not None else logging.INFO
-        log_event(
-            log,
-            level,
-            f"job {job.state.value}",
-            job=job.id,
-            code=job.error.code if job.error else None,
-            voice=job.voice,
-            phase=job.phase,
-            total_s=round(job.timeline.ended - job.timeline.received, 3),
-            text_ms=round(job.timeline.text_s * 1e3, 1),
-            wait_ms=round(waited_ms(job), 1),
-            synthesis_s=round(job.timeline.synthesis_s, 4),
-            audio_s=round(job.timeline.audio_s, 3),
-            rtf=round(rtf(job), 4),
-            first_audio_ms=round(first_audio_ms(job), 1),
-        )
-        if ticket.reply == "events":
-            self._send(ticket.peer, event)
-        elif ticket.reply == "final":
-            audio = ticket.audio if isinstance(event, protocol.Done) else None
-            sent = getattr(job.sink, "sent", None)
-            self._send(
-                ticket.peer,
-                event,
-                audio,
-                taken=None if sent is None else lambda: sent(0),
-                job="" if audio is None else job.id,
-            )
-
-    def _publish(self, event: protocol.Event) -> None:
-        """Lifecycle events go to every subscriber; one that reads too slowly misses some, as PUB does.
-
-        What is said is for the job's own client only.
-        """
-        if isinstance(event, (protocol.Started, protocol.Done)) and event.refined:
-            event = msgspec.structs.replace(event, refined="")
-        topic = str(event.__struct_config__.tag).encode()
-        self._endpoints.pub.send_multipart([topic, protocol.encode(event)], zmq.NOBLOCK)
-
-    # -- sending --------------------------------------------------------------------------------
-
-    def _send(
-        self,
-        peer: Peer,
-        event: protocol.Event,
-        payload: bytes | None = None,
-        taken: Callable[[], None] | None = None,
-        job: str = "",
-    ) -> None:
-        """taken: called when the socket has taken the message, or it is dropped. job: whose audio it is."""
-        frames = [peer.identity, protocol.encode(event)]
-        if peer.delimited:
-            frames.insert(1, b"")
-        if payload is not None:
-            frames.append(payload)
-        self._outgoing.send(frames, taken, job)
+    # -- connections ----------------------------------------------------------------------------
 
     def _stalled(self, identity: bytes, why: str) -> None:
         """A client does not read: its jobs fail, which frees what they hold."""
