@@ -7,8 +7,8 @@
  *
  * The cache is written in place where the caller binds past and present to one address, as edged does: the new positions
  * only. At two addresses the cache is copied first, so the result is right in every case. TensorRT is not told of the
- * alias: 10.3 has getAliasedInput behind a preview feature, whose promise is kept by copies that TensorRT inserts where it
- * may not overwrite the tensor, and a network's input is one. Nobody but this layer reads the past, so nobody misses it.
+ * alias: getAliasedInput is a preview feature from 10.3 to 11, for which TensorRT may insert copies, as before a tensor
+ * that it does not own, and a network's input is one. Only this layer reads the past, so nobody misses it.
  *
  * It registers when the library is loaded; TensorRT's own threads call the rest, edged's engine thread calls enqueue.
  */
