@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from edged.engine.plugins import VERSION, load_plugin
 from edged.errors import PluginUnusable
-from tests.masked_pos_enc import PLUGIN, TESTS, compile_cpp, expected
+from tests.masked_pos_enc import PLUGIN, TESTS, Call, compile_cpp, expected
 
 FLOAT, HALF, INT32 = 0, 1, 3  # of TensorRT's DataType
 TYPES = {"float32": FLOAT, "float16": HALF, "int32": INT32}
@@ -65,6 +65,18 @@ def test_the_kernels_compile(nvcc: str, arch: str, tmp_path: Path) -> None:
     reports = [line for line in found.stderr.splitlines() if "spill" in line]
     assert len(reports) == 4  # each pair of types
     assert all("0 bytes stack frame, 0 bytes spill stores, 0 bytes spill loads" in line for line in reports)
+
+
+def test_the_kernels_alone_are_a_library_without_tensorrt(nvcc: str, tmp_path: Path) -> None:
+    """For checks on any NVIDIA machine. What it can refuse before the device, it refuses."""
+    path, source = tmp_path / "kernels.so", PLUGIN / "masked_pos_enc.cu"
+    options = ("-std=c++17", "-arch=sm_87", "-shared", "-Xcompiler", "-fPIC")
+    subprocess.run([nvcc, *options, str(source), "-o", str(path)], check=True, timeout=100)
+    kernels = ctypes.CDLL(str(path))
+    call = Call(rows=0, steps=1, heads=2, width=6)
+    assert kernels.masked_pos_enc(ctypes.byref(call), None) == 0  # nothing to do
+    call.rows, call.width = 1, 5
+    assert kernels.masked_pos_enc(ctypes.byref(call), None) == 1  # cudaErrorInvalidValue: an odd width
 
 
 def test_the_build_script_makes_a_library(nvcc: str, tensorrt: Path, tmp_path: Path) -> None:
