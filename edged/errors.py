@@ -19,7 +19,8 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |-- EngineError            an engine could not be loaded or failed while running
     |   |-- ShapeExceeded      a request larger than the shapes allocated at start
     |   |-- EmptySpeech        the model ended an utterance before its first sound, each time it was tried
-    |   `-- BrokenSound        the network made samples that are no numbers
+    |   |-- BrokenSound        the network made samples that are no numbers
+    |   `-- PluginUnusable     a bundle's TensorRT plugin cannot be loaded here
     |-- RequestError           the request itself is wrong; sending it again will not help
     |   |-- BadJson, BadFrames, FrameTooLarge, BadValue, UnknownField, UnknownOperation
     |   |-- UnknownVoice, UnknownJob, DuplicateId
@@ -245,6 +246,14 @@ class EmptySpeech(EngineError):
 class BrokenSound(EngineError):
     code = "broken_sound"
     default_hint = "send it again with another seed; if it repeats, the bundle's weights are damaged"
+
+
+class PluginUnusable(EngineError):
+    code = "plugin_unusable"
+    default_hint = (
+        "rebuild the plugin on this machine (deploy/jetson/plugin/build.sh) and then the bundle with it, "
+        "or build the bundle without --plugin"
+    )
 
 
 # -- requests -----------------------------------------------------------------------------------

@@ -89,7 +89,8 @@ class Standard(Dialect):
             self._mask = self.node("Where", hidden, masked, zero)
         return self._mask
 
-    def attention(self, qkv: str, past: tuple[str, str], present: tuple[str, str]) -> str:
+    def place(self, qkv: str, past: tuple[str, str], present: tuple[str, str]) -> tuple[str, str, str]:
+        """Turned queries [B, heads, S, width], and all keys and values with the new ones in `present`."""
         graph, heads, width = self.graph, self.shape.heads, self.shape.width
         shaped = self.node("Reshape", qkv, graph.constant([0, 0, 3 * heads, width]))
         turned, values = graph.node("Split", [shaped, graph.constant([2 * heads, heads])], 2, axis=2)
@@ -102,8 +103,11 @@ class Standard(Dialect):
         query, key, values = (
             self.node("Transpose", part, perm=[0, 2, 1, 3]) for part in (query, key, values)
         )
-        keys = self._write(past[0], key, present[0])
-        values = self._write(past[1], values, present[1])
+        return query, self._write(past[0], key, present[0]), self._write(past[1], values, present[1])
+
+    def attention(self, qkv: str, past: tuple[str, str], present: tuple[str, str]) -> str:
+        graph, heads, width = self.graph, self.shape.heads, self.shape.width
+        query, keys, values = self.place(qkv, past, present)
         query = self.node("Mul", query, graph.constant(width**-0.5, "float32"))
         scores = self.node("MatMul", query, self.node("Transpose", keys, perm=[0, 1, 3, 2]))
         weights = self.node("Softmax", self.node("Add", scores, self.mask(past[0])), axis=3)
@@ -112,8 +116,12 @@ class Standard(Dialect):
 
     def _write(self, past: str, new: str, present: str) -> str:
         """Puts the new positions into the cache; returns all of it as float32."""
-        narrow = self.shape.cache == "float16"
-        if narrow:
+        if self.shape.cache == "float16":
             new = self.node("Cast", new, to=TensorProto.FLOAT16)
         self.graph.node("ScatterND", [past, self._index, new], [present])
+        return self.read(present)
+
+    def read(self, present: str) -> str:
+        """A cache as float32."""
+        narrow = self.shape.cache == "float16"
         return self.node("Cast", present, to=TensorProto.FLOAT) if narrow else present
