@@ -18,6 +18,10 @@ from edged import errors
 from edged.bundle import Bundle, read_manifest
 from edged.bundle_write import write_manifest
 from edged.engine import preflight
+from edged.engine.buffers import Arena
+from edged.engine.plan import device_row
+from edged.engines import Engines, Generation
+from edged.footprint import Footprint
 from edged.settings import Engine, Settings, Voices
 from edged.voices import choice
 from edged.voices.demand import demand
@@ -214,3 +218,22 @@ def test_it_takes_the_place_of_what_it_replaces(planned: Path, tone_bundle: Path
 def test_what_a_bundle_takes_on_the_gpu_is_in_the_plan_before_it_is_loaded(planned: Path) -> None:
     rows = demand(Bundle.load(planned), Engine())
     assert [(row.name, row.kind, row.megabytes) for row in rows] == [("orin.device", "device", 400.0)]
+
+
+def test_what_engines_have_on_the_gpu_is_measured_with_the_process() -> None:
+    arena = Arena()
+    arena.note(device_row("orin", 400.0))
+    arena.weights("tone", 1_000_000)
+
+    class Loaded(Generation):
+        def __init__(self) -> None:
+            self.arena = arena
+
+    engines = Engines(Arena())
+    assert (engines.device_mb, engines.remark) == (0, "")
+    engines.add(Loaded())
+    engines.add(Loaded())
+    assert engines.device_mb == 800.0, "a reload has both for a while"
+    measured = Footprint(lambda: engines.device_mb).measure()
+    assert measured.gpu_mb == 800.0
+    assert measured.mb == measured.process_mb + 800.0

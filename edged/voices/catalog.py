@@ -19,7 +19,7 @@ import msgspec
 from edged.bundle import MANIFEST, Bundle, find
 from edged.engine import preflight
 from edged.engine.buffers import Arena
-from edged.engine.plan import PlanRow, device_row
+from edged.engine.plan import PlanRow
 from edged.errors import BundleError, BundleMissing, ConfigError, did_you_mean
 from edged.paths import bundle_directories
 from edged.settings import Settings, VoiceDefaults
@@ -122,7 +122,7 @@ def _load(
         bundles.append(Bundle.load(source.path))
     _check_names(bundles)
     for bundle in bundles:
-        check_machine(bundle, most_mb, arena)
+        check_machine(bundle, most_mb)
     expected = [row for bundle in bundles for row in demand(bundle, settings.engine)]
     budget.check([*noted, *expected], most_mb, bundles, settings.engine)  # before anything large is loaded
     for bundle in bundles:
@@ -137,13 +137,12 @@ def _load(
             voice.warm_up()
 
 
-def check_machine(bundle: Bundle, most_mb: float, arena: Arena) -> None:
-    """A bundle for TensorRT needs a GPU of its kind; what it takes there is counted. Raises `GpuUnusable`."""
+def check_machine(bundle: Bundle, most_mb: float) -> None:
+    """A bundle for TensorRT needs a GPU of its kind, and room on it. Raises `GpuUnusable`."""
     if bundle.manifest.tensorrt is None:
         return
     found = preflight.check(bundle.manifest.tensorrt, most_mb)
     log.info("%s: %s", bundle.manifest.name, found)
-    arena.note(device_row(bundle.manifest.name, bundle.manifest.tensorrt.device_mb))
 
 
 def check_choices(settings: Settings, cards: Mapping[str, VoiceCard], absent: Collection[str] = ()) -> None:

@@ -95,7 +95,7 @@ def hear(task: Task) -> Outcome:
     bundles = [bundle, *(others or ())]
     beside = [row for other in bundles[1:] for row in demand(other, settings.engine)]
     most_mb = settings.service.memory_mb
-    check_machine(bundle, most_mb, Arena())
+    check_machine(bundle, most_mb)
     expected = demand(bundle, settings.engine)
     budget.check([*arena.plan(), *beside, *expected], most_mb, bundles, settings.engine)
     voices = open_bundle(bundle, settings.engine, arena)
