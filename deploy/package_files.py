@@ -63,6 +63,7 @@ class Stage:
             shutil.copytree(bundle, path / "bundles" / bundle.resolve().name)
         for folder in ("systemd", "config"):
             shutil.copytree(root / folder, path / folder)
+        shutil.copytree(root / "deploy" / "jetson", path / "jetson")
         for name in ("LICENSE", "NOTICE", "deploy/README.md", "deploy/install.sh"):
             shutil.copy(root / name, path)
         if debs is not None:

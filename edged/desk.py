@@ -35,7 +35,10 @@ class Speaker(Protocol):
 
 
 class Memory(Protocol):
-    """What the desk tells about the preallocated buffers."""
+    """What the desk tells about what is loaded, and the preallocated buffers."""
+
+    @property
+    def remark(self) -> str: ...
 
     @property
     def nbytes(self) -> int: ...
@@ -118,6 +121,7 @@ class Desk:
             budget_mb=self._budget.budget_mb,
             used_mb=round(self._budget.used_mb, 1),
             memory_state=self._budget.state,
+            remark=self._memory.remark,
         )
 
     def _plan(self) -> list[protocol.MemoryInfo]:

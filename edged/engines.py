@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping
 from time import sleep
 
 from edged.engine.buffers import Arena
-from edged.engine.plan import PlanRow
+from edged.engine.plan import PlanRow, total_mb
 from edged.footprint import trim
 from edged.forecast import Forecast
 from edged.job import Job
@@ -25,7 +25,7 @@ from edged.settings import Settings
 from edged.text.stage import TextStage
 from edged.threads import Pulse
 from edged.voices.api import Voice
-from edged.voices.catalog import Source
+from edged.voices.choice import Choice
 from edged.worker import Worker
 
 STOP_S = 2.0  # how long a thread may take to end after it was told to
@@ -38,13 +38,13 @@ class Generation:
     def __init__(
         self,
         settings: Settings,
-        sources: tuple[Source, ...],
+        choice: Choice,
         voices: Mapping[str, Voice],
         arena: Arena,
         meter: Meter,
         on_crash: Callable[[BaseException], None],
     ) -> None:
-        self.sources = sources
+        self.choice = choice
         self.voices = voices
         self.arena = arena
         self._jobs: list[Job] = []
@@ -65,6 +65,11 @@ class Generation:
     def idle(self) -> bool:
         """Whether every job has ended; only after the last `submit`."""
         return all(job.ended for job in self._jobs)
+
+    @property
+    def device_mb(self) -> float:
+        """Memory of the GPU."""
+        return total_mb(row for row in self.arena.plan() if row.kind == "device")
 
     def forecast(self, loudspeaker_s: float) -> Forecast:
         return Forecast(
@@ -135,7 +140,17 @@ class Engines:
         self._spent_s += old.arena.engine_cpu_s
         self._all = tuple(one for one in self._all if one is not old)
 
+    @property
+    def device_mb(self) -> float:
+        """Memory of the GPU, of all generations."""
+        return sum(one.device_mb for one in self._all)
+
     # -- what the desk tells (desk.Memory) ------------------------------------------------------
+
+    @property
+    def remark(self) -> str:
+        """What is not as it was configured, "" while all is, or nothing is loaded yet."""
+        return self._all[-1].choice.remark if self._all else ""
 
     @property
     def nbytes(self) -> int:

@@ -138,7 +138,9 @@ class Service:
         running.callback(player.close, 0.0)
         self._admission = Admission(settings.limits, self._on_job_start, self._on_job_end)
         meter = Meter()
-        watchdog = self._watchdog = make_watchdog(settings, self._notify, self._admission)
+        watchdog = self._watchdog = make_watchdog(
+            settings, self._notify, self._admission, lambda: engines.device_mb
+        )
         desk = Desk(self._admission, player, engines, endpoints, meter, watchdog)
         takeover = self._takeover = Takeover(
             settings,

@@ -56,10 +56,12 @@ class Limits(Group, kw_only=True, frozen=True):
 class Engine(Group, kw_only=True, frozen=True):
     """The inference engine. threads 0 means one per core, at most two; slots 0 means all of a bundle.
 
+    fallback: a bundle for bundles that cannot run on this machine's GPU, "" for none.
     batch, gather_ms: utterances of a one-pass voice in one call, and how long one waits for others.
     """
 
     backend: Literal["onnxruntime"] = "onnxruntime"
+    fallback: str = ""
     threads: Annotated[int, Meta(ge=0, le=64)] = 0
     spinning: bool = False
     huge_pages: bool = True

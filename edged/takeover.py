@@ -8,7 +8,7 @@ was loaded, `reload` the thread and the rules which settings can change.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import monotonic
 
@@ -24,8 +24,10 @@ from edged.errors import (
     BundleTrialFailed,
     Busy,
     ConfigError,
+    DeviceMemoryShort,
     EdgedError,
     EngineError,
+    MissingExtra,
     PlanTooLarge,
     RestartNeeded,
 )
@@ -34,7 +36,8 @@ from edged.paths import state_directory
 from edged.reload import Reloader, loads, merge
 from edged.settings import Settings
 from edged.systemd import Notifier
-from edged.voices.catalog import Source, check_choices, former, load_voices, sources
+from edged.voices.catalog import check_choices, load_voices
+from edged.voices.choice import Choice, configured, fallback, others, runs
 from edged.watchdog import Watchdog
 
 logger = logging.getLogger("edged")
@@ -66,45 +69,43 @@ class Takeover:
         self._read = read
         self._parts = parts
         self._attempts = Attempts(state_directory())
-        self._remark = ""  # what is not as it was configured, told with the readiness
 
     def told(self) -> str:
         """What systemd is told while all is well."""
-        return f"ready: {', '.join(self._parts.engines.current.voices)}{self._remark}"
+        engines = self._parts.engines
+        remark = f" ({engines.remark})" if engines.remark else ""
+        return f"ready: {', '.join(engines.current.voices)}{remark}"
 
     # -- the start ------------------------------------------------------------------------------
 
     def load(self) -> Generation:
-        """The configured bundles, or the versions before of those that cannot be used: better an old voice
-        than a silent box. The next start or reload tries the new ones again."""
-        wanted = before = sources(self.settings)
-        what = " ".join(source.digest for source in wanted)
+        """The configured bundles, or what can speak instead of those that cannot be used: better another
+        voice than a silent box. The next start or reload tries the configured ones again."""
+        wanted = configured(self.settings)
+        what = " ".join(source.digest for source in wanted.sources)
         with self._attempts.loading(what) as deaths:
-            if deaths >= DEATHS:
-                before = former(self.settings, wanted)
-            if before != wanted:
+            if deaths >= DEATHS and (instead := tuple(others(self.settings, wanted))):
                 text = f"the process has died {deaths} times while it loaded the bundles"
-                return self._load_former(wanted, before, BundleTrialFailed(text))
+                return self._load_instead(instead, BundleTrialFailed(text))
             try:
                 return self._load(self.settings, wanted, self._starting)
-            except (BundleError, EngineError, ConfigError) as error:  # one lacks a voice, or room for itself
-                before = former(self.settings, wanted)
-                if before == wanted:
-                    raise
-                return self._load_former(wanted, before, error)
+            except (BundleError, EngineError, ConfigError, MissingExtra) as error:
+                return self._load_instead(others(self.settings, wanted), error)
 
-    def _load_former(
-        self, wanted: tuple[Source, ...], before: tuple[Source, ...], reason: EdgedError
-    ) -> Generation:
-        try:
-            generation = self._load(self.settings, before, self._starting)
-        except EdgedError:
-            raise reason from None
-        text = f"a bundle cannot be used, the version before speaks instead: {reason}"
-        log.event(logger, logging.ERROR, text, code=reason.code, phase="start")
-        left = [source for source in wanted if source not in before]
-        self._remark = f" ({', '.join(source.path.name for source in left)} cannot be used)"
-        return generation
+    def _load_instead(self, instead: Iterable[Choice], reason: EdgedError) -> Generation:
+        """The first that can be loaded. Raises the reason when there is none."""
+        for choice in instead:
+            try:
+                generation = self._load(self.settings, choice, self._starting)
+            except EdgedError as error:
+                text = f"this failed, too: {choice.told}: {error}"
+                log.event(logger, logging.ERROR, text, code=error.code, phase="start")
+                continue
+            # A machine without its GPU is expected where a fallback is configured; a broken bundle never is.
+            level = logging.WARNING if choice.absent else logging.ERROR
+            log.event(logger, level, f"{choice.told}: {reason}", code=reason.code, phase="start")
+            return generation
+        raise reason
 
     def _starting(self, text: str) -> None:
         self._parts.manager.status(f"starting: {text}")
@@ -116,26 +117,26 @@ class Takeover:
             self._sinks = sinks
         generation = self._parts.engines.current
         voices = generation.voices
+        default = self.settings.voices.default
         self._parts.admission.open(
             {name: v.card for name, v in voices.items()},
-            self.settings.voices.default or next(iter(voices)),
+            default if default in voices else next(iter(voices)),  # it may be absent
             sinks=self._sinks,
             submit=generation.submit,
             defaults=self.settings.voices.defaults,
             forecast=generation.forecast(self.settings.audio.buffer_s),
         )
 
-    def _load(
-        self, settings: Settings, wanted: tuple[Source, ...], status: Callable[[str], object]
-    ) -> Generation:
+    def _load(self, settings: Settings, wanted: Choice, status: Callable[[str], object]) -> Generation:
         """Voices in an arena of their own, beside what is there, and started."""
         arena, parts = Arena(), self._parts
-        voices = load_voices(settings, wanted, arena, status, parts.engines.plan())
+        beside = parts.engines.plan()
+        voices = load_voices(settings, wanted.sources, arena, status, beside, wanted.absent)
         arena.seal()
         voices = faults.spoil(voices, settings.faults)
         generation = Generation(settings, wanted, voices, arena, parts.meter, parts.on_crash)
         try:
-            parts.watchdog.check_room()  # the plan fitted; the process is more than its plan
+            parts.watchdog.check_room(generation.device_mb)  # the process is more than its plan, which fitted
         except PlanTooLarge:
             generation.stop()
             raise
@@ -155,12 +156,15 @@ class Takeover:
     def _take_over(self) -> protocol.ReloadReply:
         settings, changed, waiting = merge(self.settings, self._read())
         engines = self._parts.engines
-        wanted = sources(settings)
+        wanted = configured(settings)
+        if engines.current.choice.absent and not runs(settings, wanted):  # nothing has changed about that
+            wanted = fallback(settings, wanted) or wanted
         fresh = None
-        if loads(changed) or wanted != engines.current.sources:
+        if loads(changed) or wanted.sources != engines.current.choice.sources:
             fresh = self._load_beside(settings, wanted)
         else:
-            check_choices(settings, {name: v.card for name, v in engines.current.voices.items()})
+            cards = {name: v.card for name, v in engines.current.voices.items()}
+            check_choices(settings, cards, wanted.absent)
         try:
             self._parts.ask(lambda: self._exchange(settings, fresh), EXCHANGE_S)
         except EdgedError:
@@ -175,7 +179,7 @@ class Takeover:
             changed=changed,
             restart=waiting,
             loaded=list(fresh.voices) if fresh else [],
-            bundles={source.name: str(source.path.resolve()) for source in wanted},
+            bundles={source.name: str(source.path.resolve()) for source in wanted.sources},
         )
 
     def _exchange(self, settings: Settings, fresh: Generation | None) -> None:
@@ -185,11 +189,10 @@ class Takeover:
         self._parts.admission.limit(settings.limits)
         if fresh is not None:
             self._parts.engines.add(fresh)
-            self._remark = ""
         if fresh is not None or before.voices != settings.voices:
             self.open()
 
-    def _load_beside(self, settings: Settings, wanted: tuple[Source, ...]) -> Generation:
+    def _load_beside(self, settings: Settings, wanted: Choice) -> Generation:
         """New voices while the old ones speak. Two generations at most: each has all its memory."""
         until = monotonic() + FORMER_S
         if not self._parts.engines.retire(lambda: monotonic() > until or self.reloader.stopping):
@@ -197,7 +200,7 @@ class Takeover:
         tell = self._parts.manager.status
         try:
             return self._load(settings, wanted, lambda text: tell(f"reload: {text}"))
-        except PlanTooLarge as error:
+        except (PlanTooLarge, DeviceMemoryShort) as error:
             raise RestartNeeded(f"the new voices do not fit beside the old ones: {error.message}") from None
 
     def _retire(self) -> None:

@@ -76,23 +76,24 @@ class Watchdog:
         """ok, high or full."""
         return self._pressure.level.name.lower()
 
-    def check_room(self) -> None:
-        """Any thread, once voices are loaded; what can be spared is given back if much is in use. Raises
-        `PlanTooLarge` when there is no room to work in: otherwise the daemon would come up, refuse every job
-        and be restarted for ever."""
-        most_mb = self._rules.full * self.budget_mb
+    def check_room(self, beside_mb: float = 0.0) -> None:
+        """Any thread, once voices are loaded; what can be spared is given back if much is in use. beside_mb:
+        what they have on the GPU, which is measured only when they are in use. Raises `PlanTooLarge` when
+        there is no room to work in: otherwise the daemon would come up, refuse every job and be restarted
+        for ever."""
+        most_mb = self._rules.full * self.budget_mb - beside_mb
         usage = self._measure(most_mb)
         if usage.mb >= most_mb:
             self._give_back()
             usage = self._measure(most_mb)
         if usage.mb >= most_mb:
             raise PlanTooLarge(
-                f"the loaded service takes {usage.mb:.0f} MB, and service.memory_mb "
-                f"{self.budget_mb:g} lets it work up to {most_mb:.0f}",
+                f"the loaded service takes {usage.mb + beside_mb:.0f} MB, and service.memory_mb "
+                f"{self.budget_mb:g} lets it work up to {most_mb + beside_mb:.0f}",
                 f"load fewer or smaller voices, lower engine.slots, or raise service.memory_mb to "
-                f"{math.ceil(usage.mb / self._rules.high)} if the machine has that much",
+                f"{math.ceil((usage.mb + beside_mb) / self._rules.high)} if the machine has that much",
             )
-        self.used_mb = usage.mb
+        self.used_mb = usage.mb + beside_mb
 
     def watch(self, pulses: Callable[[], Mapping[str, Pulse]], ready: Callable[[], str]) -> None:
         """From here, threads by their names are watched. ready: what systemd is told while all is well."""
@@ -225,9 +226,11 @@ class Watchdog:
             self._manager.status(self.told())
 
 
-def make_watchdog(config: settings.Settings, manager: Manager, clients: Clients) -> Watchdog:
-    """As the settings ask for it."""
+def make_watchdog(
+    config: settings.Settings, manager: Manager, clients: Clients, gpu_mb: Callable[[], float]
+) -> Watchdog:
+    """As the settings ask for it. gpu_mb: see `Footprint`."""
     budget_mb = config.service.memory_mb
     rules = Rules(lasting_s=config.service.over_budget_s)
-    leak = Leak(config.faults, budget_mb, Footprint().measure)
+    leak = Leak(config.faults, budget_mb, Footprint(gpu_mb).measure)
     return Watchdog(budget_mb, rules, manager, leak.measure, [leak.drop, trim], clients)

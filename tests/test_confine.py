@@ -82,3 +82,14 @@ def test_it_ends_with_the_process_that_began_it() -> None:
     parent.stdout.readline()  # the child is confined
     parent.kill()
     parent.communicate(timeout=20)  # the pipe ends when the child, which has it too, has ended
+
+
+def test_a_gpu_s_groups_are_those_of_its_nodes(tmp_path: Path) -> None:
+    (tmp_path / "dri").mkdir()
+    nodes = {"nvmap": 44, "nvhost-gpu": 44, "dri/renderD128": 104, "dri/card0": 7, "nvidia0": 0, "null": 9}
+    if os.geteuid() != 0:
+        pytest.skip("only root may give files to groups")
+    for name, group in nodes.items():
+        (tmp_path / name).touch()
+        os.chown(tmp_path / name, -1, group)
+    assert confine.device_groups(tmp_path) == [44, 104]

@@ -183,6 +183,16 @@ def test_a_service_that_fits_once_it_is_trimmed_starts() -> None:
     assert box.dog.used_mb == 820.0
 
 
+def test_what_voices_have_on_the_gpu_must_fit_beside_the_process() -> None:
+    box = Box()
+    box.mb = 500.0
+    box.dog.check_room(399.0)
+    assert box.dog.used_mb == 899.0
+    with pytest.raises(PlanTooLarge, match="takes 901 MB") as caught:
+        box.dog.check_room(401.0)
+    assert "service.memory_mb to 1127" in caught.value.hint
+
+
 @pytest.mark.parametrize("interval_s", [0.5, 1.0, 2.5, 15.0])
 def test_systemd_is_fed_in_time_while_threads_get_on(interval_s: float) -> None:
     """Woken when `wait_s` says, and never late."""

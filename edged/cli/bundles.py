@@ -142,9 +142,17 @@ def _compare(checked: Bundle, against: Path, folder: Path | None) -> None:
 
 
 def _facts(manifest: Manifest) -> list[tuple[str, str]]:
+    built = manifest.tensorrt
+    gpu = (
+        f"TensorRT {built.version} for CUDA {built.cuda}, {built.device} (compute capability "
+        f"{built.capability}), {built.device_mb:.0f} MB there"
+        if built
+        else ""
+    )
     return [
         ("name", f"{manifest.name} {manifest.version}"),
         ("family", f"{manifest.family}, {manifest.precision} for {manifest.backend}"),
+        *([("built with", gpu)] if gpu else []),
         ("voices", ", ".join(voice.name for voice in manifest.voices)),
         ("engines", ", ".join(engine.name for engine in manifest.engines)),
     ]
@@ -166,7 +174,7 @@ def list_bundles(state: State) -> int:
     if state.as_json:
         write_json(document({"bundles": found, "searched": [str(path) for path in directories]}))
     elif found:
-        columns = ("bundle", "role", "state", "family", "precision", "version", "path")
+        columns = ("bundle", "role", "state", "family", "precision", "backend", "version", "path")
         table(columns, [[entry[column] for column in columns] for entry in found])
         for entry in found:
             if entry["message"]:
@@ -185,7 +193,7 @@ def _entry(path: Path) -> dict[str, str]:
     from edged.errors import BundleError
     from edged.store import Store
 
-    entry = dict.fromkeys(("family", "precision", "version", "message", "hint"), "")
+    entry = dict.fromkeys(("family", "precision", "backend", "version", "message", "hint"), "")
     roles = {v.path.name: v.role or "spare" for v in Store(path.parent).versions()}
     entry |= {"bundle": path.name, "role": roles.get(path.name, ""), "state": "ok", "path": str(path)}
     try:
@@ -193,6 +201,7 @@ def _entry(path: Path) -> dict[str, str]:
         entry |= {
             "family": manifest.family,
             "precision": manifest.precision,
+            "backend": manifest.backend,
             "version": manifest.version,
         }
         Bundle.load(path, verify=False)

@@ -48,7 +48,7 @@ def _plan(reply: StatusReply) -> list[tuple[str, ...]]:
         times = f"{row.rows} x " if shape and row.rows > 1 else ""
         rows.append((row.name, times + shape, row.dtype if shape else "", f"{row.mb:.2f}", row.kind))
     planned = sum(row.mb for row in reply.memory)
-    held = sum(row.mb for row in reply.memory if row.kind != "bound")
+    held = sum(row.mb for row in reply.memory if row.kind not in ("bound", "device"))
     rows.append(("total", "", "", f"{planned:.2f}", f"of {reply.budget_mb:g} MB (service.memory_mb)"))
     other = max(0.0, reply.rss_mb - held)  # below while buffers are not touched yet
     rows.append(("process", "", "", f"{reply.rss_mb:.2f}", f"{other:.1f} MB of it are not in the plan"))
@@ -66,6 +66,7 @@ def _budget(reply: StatusReply) -> str:
 def _facts(reply: StatusReply) -> list[tuple[str, str]]:
     found = [
         ("state", reply.state),
+        ("remark", reply.remark),
         ("version", reply.version),
         ("process", str(reply.pid)),
         ("running for", duration(reply.uptime_s)),

@@ -62,14 +62,17 @@ def activate(state: State, version: str, no_reload: bool, no_trial: bool) -> Non
     """Use an installed version of a bundle: check it, try it, switch to it.
 
     Every file is compared with its hash, and the bundle is loaded and heard in a process of its own, within
-    service.memory_mb. The version in use so far is kept, see `edged bundle rollback`. A running daemon takes
+    service.memory_mb. One for TensorRT must have been measured, and near enough to its checkpoint, when it
+    was built. The version in use so far is kept, see `edged bundle rollback`. A running daemon takes
     the new one without losing a job; if it cannot, the old one stays in use.
     """
-    from edged.bundle import Bundle
+    from edged.bundle import Bundle, read_manifest
+    from edged.precision import check_precision
     from edged.voices import trial
 
     store, settings = _opened()
     chosen = store.choose(version)
+    check_precision(read_manifest(chosen.path))
     report = None
     if no_trial:
         Bundle.load(chosen.path)

@@ -31,6 +31,9 @@ def answers(case: Case) -> Iterator[Finding]:
     elif status.version != __version__:
         text = f"{told}; this command is of version {__version__}"
         yield Finding("daemon", "warning", text, "restart the daemon, or use the command of its installation")
+    elif status.remark:
+        remedy = "see what keeps the configured bundle from running, in the findings above"
+        yield Finding("daemon", "warning", f"{told}; {status.remark}", remedy)
     else:
         yield Finding("daemon", "ok", told)
     yield _memory(status)

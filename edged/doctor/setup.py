@@ -15,9 +15,10 @@ from pathlib import Path
 from edged.bundle import Bundle, find
 from edged.doctor import unit
 from edged.doctor.findings import Case, Finding
-from edged.engine import select
+from edged.engine import preflight, select
 from edged.engine.plan import PlanRow, bound_row, total_mb
-from edged.errors import BundleError, BundleMissing, EdgedError, NoDaemon
+from edged.errors import BundleError, BundleMissing, ConfigError, EdgedError, GpuUnusable, NoDaemon
+from edged.manifest import Manifest
 from edged.paths import SOCKET, SYSTEM_RUNTIME, bundle_directories, client_endpoint
 from edged.settings import Settings
 from edged.voices import budget
@@ -29,7 +30,8 @@ from edged.voices.demand import demand
 
 def bundles(case: Case) -> Iterator[Finding]:
     """Every configured bundle is there, whole, and for an engine of this machine."""
-    for wanted in case.settings.voices.bundles:
+    fallback = case.settings.engine.fallback
+    for wanted in dict.fromkeys([*case.settings.voices.bundles, *([fallback] if fallback else [])]):
         name = f"bundle {wanted}"
         try:
             bundle = _load(wanted, case.settings, verify=True)
@@ -43,6 +45,28 @@ def bundles(case: Case) -> Iterator[Finding]:
             manifest = bundle.manifest
             told = f"{manifest.name} {manifest.version} ({manifest.family}, {manifest.precision}), hashes"
             yield Finding(name, "ok", f"{told} as the manifest says, in {bundle.path}")
+            yield from _gpu(wanted, manifest, case.settings)
+
+
+def _gpu(wanted: str, manifest: Manifest, settings: Settings) -> Iterator[Finding]:
+    """Whether this machine can run a bundle for TensorRT; where it cannot, its fallback is no failure."""
+    name = f"GPU for {wanted}"
+    if manifest.tensorrt is None:
+        return
+    if wanted == settings.engine.fallback:
+        remedy = "name a bundle that was built for onnxruntime"
+        yield Finding(name, "failed", "engine.fallback needs a GPU, too", remedy, ConfigError.code)
+        return
+    try:
+        found = preflight.check(manifest.tensorrt, settings.service.memory_mb)
+    except GpuUnusable as error:
+        if not settings.engine.fallback:
+            yield Finding.of(name, error)
+            return
+        told = f"{error.message}; {settings.engine.fallback} (engine.fallback) speaks instead"
+        yield Finding(name, "warning", told, error.hint, error.code)
+    else:
+        yield Finding(name, "ok", str(found))
 
 
 def plan(case: Case) -> Iterator[Finding]:

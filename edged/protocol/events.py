@@ -103,7 +103,8 @@ class JobInfo(msgspec.Struct, kw_only=True, frozen=True):
 
 class MemoryInfo(msgspec.Struct, kw_only=True, frozen=True):
     """One line of the memory plan. kind: `buffer` is allocated at start, `weights` are those of an engine,
-    `bound` is the most that is taken while serving. rows: how many alike the line stands for."""
+    `bound` is the most that is taken while serving, `device` is memory of the GPU. rows: how
+    many alike the line stands for."""
 
     name: str
     shape: list[int]
@@ -118,7 +119,7 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
 
     memory: the plan, when the request asked for it; budget_mb: the most it, and the process, may be.
     used_mb: memory of the process and the GPU at the last reading, exact once it is near the budget.
-    memory_state: ok, high, or full: new jobs are refused.
+    memory_state: ok, high, or full: new jobs are refused. remark: what is not as it was configured.
     """
 
     state: str
@@ -138,6 +139,7 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
     budget_mb: float = 0.0
     used_mb: float = 0.0
     memory_state: str = "ok"
+    remark: str = ""
 
 
 class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):

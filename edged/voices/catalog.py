@@ -10,13 +10,14 @@ import hashlib
 import logging
 import subprocess
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
 from edged.bundle import MANIFEST, Bundle, find
+from edged.engine import preflight
 from edged.engine.buffers import Arena
 from edged.engine.plan import PlanRow
 from edged.errors import BundleError, BundleMissing, ConfigError, did_you_mean
@@ -43,12 +44,14 @@ class Source:
 
 def sources(settings: Settings) -> tuple[Source, ...]:
     """The configured bundles as they are now. Raises `BundleError` when one is not there."""
-    found = []
-    for name in settings.voices.bundles:
-        path = _locate(name, settings)
-        # Followed once: a link that is switched meanwhile must not give the files of two versions.
-        found.append(_source(name, path.resolve() if path.is_symlink() else path))
-    return tuple(found)
+    return tuple(source(name, settings) for name in settings.voices.bundles)
+
+
+def source(name: str, settings: Settings) -> Source:
+    """A bundle by name or path. Raises `BundleError` when it is not there."""
+    path = _locate(name, settings)
+    # Followed once: a link that is switched meanwhile must not give the files of two versions.
+    return _source(name, path.resolve() if path.is_symlink() else path)
 
 
 def _source(name: str, path: Path) -> Source:
@@ -86,14 +89,16 @@ def load_voices(
     arena: Arena,
     status: Callable[[str], object],
     beside: Sequence[PlanRow] = (),
+    absent: Collection[str] = (),
 ) -> dict[str, Voice]:
-    """Every voice of these bundles by name, warmed up; `beside` is memory that is in use meanwhile.
+    """Every voice of these bundles by name, warmed up; `beside` is memory that is in use meanwhile. absent:
+    voices that the settings may name although they are in none of the bundles.
 
     Raises `BundleError`, `EngineError` or `ConfigError`, and then leaves nothing open.
     """
     voices: dict[str, Voice] = {}
     try:
-        _load(voices, settings, wanted, arena, status, beside)
+        _load(voices, settings, wanted, arena, status, beside, absent)
     except BaseException:
         for voice in voices.values():
             voice.close()
@@ -108,6 +113,7 @@ def _load(
     arena: Arena,
     status: Callable[[str], object],
     beside: Sequence[PlanRow],
+    absent: Collection[str],
 ) -> None:
     most_mb, noted = settings.service.memory_mb, [*beside, *arena.plan()]
     bundles = []
@@ -115,6 +121,8 @@ def _load(
         status(f"loading {source.name}")
         bundles.append(Bundle.load(source.path))
     _check_names(bundles)
+    for bundle in bundles:
+        check_machine(bundle, most_mb)
     expected = [row for bundle in bundles for row in demand(bundle, settings.engine)]
     budget.check([*noted, *expected], most_mb, bundles, settings.engine)  # before anything large is loaded
     for bundle in bundles:
@@ -122,22 +130,31 @@ def _load(
             voices[voice.card.name] = voice
     # With work arrays, and before it is resident.
     budget.check([*beside, *arena.plan()], most_mb, bundles, settings.engine)
-    check_choices(settings, {name: voice.card for name, voice in voices.items()})
+    check_choices(settings, {name: voice.card for name, voice in voices.items()}, absent)
     for voice in voices.values():
         status(f"warming up {voice.card.name}")
         if settings.service.warmup:
             voice.warm_up()
 
 
-def check_choices(settings: Settings, cards: Mapping[str, VoiceCard]) -> None:
-    """The settings that name voices name loaded ones."""
+def check_machine(bundle: Bundle, most_mb: float) -> None:
+    """A bundle for TensorRT needs a GPU of its kind, and room on it. Raises `GpuUnusable`."""
+    if bundle.manifest.tensorrt is None:
+        return
+    found = preflight.check(bundle.manifest.tensorrt, most_mb)
+    log.info("%s: %s", bundle.manifest.name, found)
+
+
+def check_choices(settings: Settings, cards: Mapping[str, VoiceCard], absent: Collection[str] = ()) -> None:
+    """The settings that name voices name loaded ones, or ones that are known to be absent."""
     default = settings.voices.default
-    if default and default not in cards:
+    if default and default not in cards and default not in absent:
         raise ConfigError(
             f"voices.default {default!r} is in none of the loaded bundles",
             f"the loaded voices are: {', '.join(cards)}",
         )
-    _check_defaults(settings.voices.defaults, cards)
+    defaults = {n: v for n, v in settings.voices.defaults.items() if n in cards or n not in absent}
+    _check_defaults(defaults, cards)
 
 
 def _check_names(bundles: Sequence[Bundle]) -> None:

@@ -17,6 +17,7 @@ from pathlib import Path
 
 # Beside the plan: Python and the libraries, thread stacks, and what loading takes for a moment.
 BESIDE_MB = 512
+GPU_NODES = ("nvidia*", "nvmap", "nvhost-*", "nvgpu/*/*", "dri/renderD*")
 NOBODY = 65534  # by this number on every Linux; no look-up in a user database that a box may not have
 _PR_SET_PDEATHSIG, _PR_SET_KEEPCAPS, _PR_SET_NO_NEW_PRIVS = 1, 8, 38
 _CLONE_NEWNET = 0x40000000
@@ -38,19 +39,21 @@ class _Capabilities(ctypes.Structure):
     )
 
 
-def confine(memory_mb: int) -> None:
+def confine(memory_mb: int, gpu: bool = False) -> None:
     """For the calling process, which has made no threads of its own yet. memory_mb: of the daemon's budget.
-    What this system refuses is left out, except that a process which gave up root never gets it back."""
+    gpu: it may open the device nodes of one. What this system refuses is left out, except that a process
+    which gave up root never gets it back."""
     with suppress(OSError):
         os.nice(10)
     with suppress(OSError):
         Path("/proc/self/oom_score_adj").write_text("1000", "ascii")
     most = (memory_mb + BESIDE_MB) * 1_000_000
-    with suppress(OSError, ValueError):
-        resource.setrlimit(resource.RLIMIT_DATA, (most, most))
+    if not gpu:  # the driver maps far more than it uses; what was used is compared with the budget at the end
+        with suppress(OSError, ValueError):
+            resource.setrlimit(resource.RLIMIT_DATA, (most, most))
     libc = ctypes.CDLL(None, use_errno=True)
     if os.geteuid() == 0 and _may_read_everything():
-        _leave_root(libc)
+        _leave_root(libc, device_groups() if gpu else [])
     libc.prctl(_PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0)
     libc.prctl(
         _PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0
@@ -66,11 +69,21 @@ def _may_read_everything() -> bool:
     return False
 
 
-def _leave_root(libc: ctypes.CDLL) -> None:
+def device_groups(folder: Path = Path("/dev")) -> list[int]:
+    """The groups that a GPU's device nodes belong to, as video and render on a Jetson."""
+    found = set()
+    for pattern in GPU_NODES:
+        for node in folder.glob(pattern):
+            with suppress(OSError):
+                found.add(node.stat().st_gid)
+    return sorted(found - {0})
+
+
+def _leave_root(libc: ctypes.CDLL, groups: list[int]) -> None:
     libc.unshare(_CLONE_NEWNET)  # refused in some containers, which have their own borders
     libc.prctl(_PR_SET_KEEPCAPS, 1, 0, 0, 0)
     try:
-        os.setgroups([])
+        os.setgroups(groups)
         os.setresgid(NOBODY, NOBODY, NOBODY)
         os.setresuid(NOBODY, NOBODY, NOBODY)
     except OSError:  # no user 65534 in this namespace

@@ -11,7 +11,7 @@ from dataclasses import replace
 from edged import settings
 from edged.bundle import Bundle
 from edged.engine.api import TensorSpec
-from edged.engine.plan import PlanRow, buffer_row, weights_row
+from edged.engine.plan import PlanRow, buffer_row, device_row, weights_row
 from edged.manifest import EngineFile
 
 # Engines that a bundle may carry for building, checking and enrolling; the daemon never loads them.
@@ -42,8 +42,11 @@ def interface(
 
 
 def demand(bundle: Bundle, config: settings.Engine) -> list[PlanRow]:
-    """The weights, inputs and outputs of every engine that the daemon loads from this bundle."""
+    """The weights, inputs and outputs of every engine that the daemon loads from this bundle. On a GPU they
+    are one figure, which the build has measured; it counts like other memory, shared or not."""
     manifest = bundle.manifest
+    if manifest.tensorrt is not None:
+        return [device_row(manifest.name, manifest.tensorrt.device_mb)]
     rows = []
     for entry in manifest.engines:
         if entry.name in _UNSERVED.get(manifest.family, ()):

@@ -19,7 +19,7 @@ from time import monotonic
 import msgspec
 import numpy as np
 
-from edged.bundle import Bundle, find
+from edged.bundle import Bundle, find, read_manifest
 from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row
 from edged.errors import BundleError, BundleTrialFailed, EdgedError, PlanTooLarge, from_wire
@@ -27,7 +27,7 @@ from edged.job import Params
 from edged.paths import bundle_directories
 from edged.settings import Settings
 from edged.voices import budget, golden
-from edged.voices.catalog import check_choices
+from edged.voices.catalog import check_choices, check_machine
 from edged.voices.confine import BESIDE_MB, confine
 from edged.voices.demand import demand
 from edged.voices.load import cards, open_bundle
@@ -37,8 +37,11 @@ _TEXT = "One, two, three."  # for a bundle without a golden utterance
 
 
 class Task(msgspec.Struct, frozen=True):
+    """gpu: the bundle may use one."""
+
     path: str
     settings: Settings
+    gpu: bool
 
 
 class Outcome(msgspec.Struct, frozen=True):
@@ -54,7 +57,8 @@ class Outcome(msgspec.Struct, frozen=True):
 
 def run(path: Path, settings: Settings) -> Outcome:
     """Tries a bundle with these settings. Raises the `EdgedError` that refuses it."""
-    task = msgspec.json.encode(Task(str(path.resolve()), settings))
+    gpu = read_manifest(path).tensorrt is not None
+    task = msgspec.json.encode(Task(str(path.resolve()), settings, gpu))
     command = [sys.executable, "-m", "edged.voices.trial"]
     try:
         result = subprocess.run(command, input=task, capture_output=True, timeout=TRIAL_S, check=False)
@@ -91,6 +95,7 @@ def hear(task: Task) -> Outcome:
     bundles = [bundle, *(others or ())]
     beside = [row for other in bundles[1:] for row in demand(other, settings.engine)]
     most_mb = settings.service.memory_mb
+    check_machine(bundle, most_mb)
     expected = demand(bundle, settings.engine)
     budget.check([*arena.plan(), *beside, *expected], most_mb, bundles, settings.engine)
     voices = open_bundle(bundle, settings.engine, arena)
@@ -142,7 +147,7 @@ def _peak_mb() -> float:
 
 def main() -> None:
     task = msgspec.json.decode(sys.stdin.buffer.read(), type=Task)
-    confine(task.settings.service.memory_mb)
+    confine(task.settings.service.memory_mb, task.gpu)
     try:
         outcome = hear(task)
     except EdgedError as error:

@@ -1,0 +1,205 @@
+"""The scripts for a Jetson, with real environments and real pip, on a machine that stands in for one."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+
+from tests.drivers import driver
+
+ROOT = Path(__file__).resolve().parent.parent
+SCRIPTS = ROOT / "deploy" / "jetson"
+PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
+
+
+def run(script: str, *arguments: object, code: int = 0, **env: str) -> str:
+    """stdout, or stderr where it must fail."""
+    done = subprocess.run(
+        [str(SCRIPTS / script), *map(str, arguments)],
+        env={"PATH": os.environ["PATH"], "SYSTEM_PYTHON": sys.executable, **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stderr if code else done.stdout
+
+
+@pytest.fixture(scope="module")
+def environment(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The Python of an environment of its own, as edged's is."""
+    folder = tmp_path_factory.mktemp("environment") / "edged"
+    subprocess.run([sys.executable, "-m", "venv", "--without-pip", str(folder)], check=True)
+    return folder / "bin" / "python"
+
+
+def said(python: Path, code: str) -> str:
+    done = subprocess.run([str(python), "-c", code], capture_output=True, text=True, check=False, env={})
+    return (done.stdout or done.stderr.splitlines()[-1]).strip()
+
+
+def package(site: Path, name: str, version: str) -> None:
+    (site / name).mkdir(parents=True, exist_ok=True)
+    (site / name / "__init__.py").write_text(f"VERSION_TEXT = {version!r}\n")
+    info = site / f"{name}-{version}.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+
+
+def wheel(folder: Path, name: str, version: str) -> None:
+    folder.mkdir(exist_ok=True)
+    stem = name.replace("-", "_")
+    info = f"{stem}-{version}.dist-info"
+    with zipfile.ZipFile(folder / f"{stem}-{version}-py3-none-any.whl", "w") as archive:
+        archive.writestr(f"{stem}/__init__.py", f"VERSION_TEXT = {version!r}\n")
+        archive.writestr(f"{info}/METADATA", f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n")
+        tag = "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"
+        archive.writestr(f"{info}/WHEEL", tag)
+        archive.writestr(f"{info}/RECORD", "")
+
+
+# -- TensorRT of the system's Python ------------------------------------------------------------
+
+
+VERSION = "from importlib import metadata; import tensorrt; print(metadata.version('tensorrt'))"
+
+
+def test_tensorrt_of_the_system_becomes_visible_and_follows_an_upgrade(
+    environment: Path, tmp_path: Path
+) -> None:
+    assert "No module named 'tensorrt'" in said(environment, VERSION)
+    for version in ("10.3.0", "10.7.0"):
+        site = tmp_path / version
+        package(site, "tensorrt", version)
+        for _ in range(2):  # again: nothing changes
+            told = run("use-tensorrt.sh", environment, PYTHONPATH=str(site))
+            assert f"TensorRT {version} is visible" in told
+        assert said(environment, VERSION) == version
+    links = [path.name for path in environment.parent.parent.glob("lib/*/site-packages/tensorrt*")]
+    assert sorted(links) == ["tensorrt", "tensorrt-10.7.0.dist-info"]
+
+
+def test_what_is_missing_is_told_with_the_command_for_it(environment: Path, tmp_path: Path) -> None:
+    assert "there is no" in run("use-tensorrt.sh", tmp_path / "python", code=1)
+    assert "sudo apt install tensorrt" in run("use-tensorrt.sh", environment, code=1)
+    other = tmp_path / "other"
+    other.write_text("#!/bin/sh\necho 3.99\n")
+    other.chmod(0o755)
+    told = run("use-tensorrt.sh", other, code=1)
+    assert f"Python 3.99, TensorRT is for {PYTHON}" in told
+
+
+# -- pycuda -------------------------------------------------------------------------------------
+
+
+def test_pycuda_is_installed_from_wheels_that_were_kept(environment: Path, tmp_path: Path) -> None:
+    wheels = tmp_path / "wheels"
+    names = ["pytools", "Mako", "MarkupSafe", "platformdirs", "typing-extensions", "siphash24"]
+    for name, version in [("pycuda", "2025.1"), *((name, "1.0") for name in names)]:
+        wheel(wheels, name, version)
+    told = run("install-pycuda.sh", "--wheels", wheels, environment)
+    assert "pycuda 2025.1 is installed" in told
+    assert said(environment, "import pycuda; print(pycuda.VERSION_TEXT)") == "2025.1"
+
+
+def test_without_nvcc_it_says_how_to_get_it(environment: Path, tmp_path: Path) -> None:
+    told = run(
+        "install-pycuda.sh", "--wheels", tmp_path / "none", environment, code=1, CUDA_ROOT=str(tmp_path)
+    )
+    assert f"there is no nvcc in {tmp_path}/bin" in told
+    assert "cuda-toolkit" in told
+
+
+# -- building -----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def board(tmp_path: Path) -> Callable[..., dict[str, str]]:
+    """The environment of a board with a driver and these packages; its commands write down their calls."""
+
+    def make(*packages: str, **macros: object) -> dict[str, str]:
+        driver(tmp_path, **macros).rename(tmp_path / "libcuda.so.1")
+        site = tmp_path / "site"
+        site.mkdir()
+        for name in packages:
+            package(site, name, "10.3.0")
+        commands = tmp_path / "bin"
+        commands.mkdir()
+        for name in ("edged", "jetson_clocks", "nvpmodel"):
+            file = commands / name
+            file.write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/calls\n')
+            file.chmod(0o755)
+        return {
+            "EDGED": str(commands / "edged"),
+            "EDGED_PYTHON": sys.executable,
+            "PATH": f"{commands}:{os.environ['PATH']}",
+            "LD_LIBRARY_PATH": str(tmp_path),
+            "PYTHONPATH": f"{ROOT}:{site}",
+            "TMPDIR": str(tmp_path),
+        }
+
+    return make
+
+
+def calls(folder: Path) -> list[str]:
+    file = folder / "calls"
+    return file.read_text().splitlines() if file.exists() else []
+
+
+def test_it_builds_with_what_it_was_given(board: Callable[..., dict[str, str]], tmp_path: Path) -> None:
+    env = board("tensorrt", "pycuda")
+    told = run("build-bundle.sh", "--checkpoint", "/a folder", "--slots", "2", **env)
+    assert "Fake Orin (compute capability 8.7)" in told
+    assert "TensorRT 10.3.0" in told
+    build = "edged bundle build chattts --backend tensorrt --checkpoint /a folder --slots 2"
+    assert calls(tmp_path) == ["nvpmodel -q", build]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_clocks_are_put_back_however_the_build_ends(
+    board: Callable[..., dict[str, str]], tmp_path: Path, fails: bool
+) -> None:
+    env = board("tensorrt", "pycuda")
+    script = Path(env["EDGED"])
+    if fails:
+        script.write_text(f"{script.read_text()}exit 7\n")
+    run("build-bundle.sh", "--max-clocks", "--checkpoint", "x", code=7 if fails else 0, **env)
+    words = [call.split()[:2] for call in calls(tmp_path)]
+    assert words == [
+        ["nvpmodel", "-q"],
+        ["jetson_clocks", "--store"],
+        ["jetson_clocks"],
+        ["edged", "bundle"],
+        ["jetson_clocks", "--restore"],
+    ]
+
+
+@pytest.mark.parametrize(
+    ("packages", "macros", "says"),
+    [
+        (("tensorrt", "pycuda"), {"INIT": 100}, "CUDA_ERROR_NO_DEVICE"),
+        (("pycuda",), {}, "use-tensorrt.sh"),
+        (("tensorrt",), {}, "install-pycuda.sh"),
+    ],
+)
+def test_it_builds_nothing_where_something_is_missing(
+    board: Callable[..., dict[str, str]],
+    tmp_path: Path,
+    packages: tuple[str, ...],
+    macros: dict[str, object],
+    says: str,
+) -> None:
+    told = run("build-bundle.sh", "--checkpoint", "x", code=1, **board(*packages, **macros))
+    assert says in told
+    assert calls(tmp_path) == []
+
+
+def test_without_a_checkpoint_it_tells_how_it_is_called(board: Callable[..., dict[str, str]]) -> None:
+    assert "--checkpoint DIR" in run("build-bundle.sh", "--slots", "2", code=2, **board())
