@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -103,17 +103,21 @@ class Device:
         """Frees all that is left, the latest first, and returns the context. Any thread; once is enough."""
         if self._closed:
             return
-        with self._active("the end of the GPU's work"):
+        self._closed = True
+        with cuda_errors("the end of the GPU's work"):
+            self._context.push()
             while self._left:
                 self._left.pop().forget()
-            # Detached while it is current, as pycuda leaks a context that another thread has made.
+            # While it is current, as pycuda leaks a context that another thread has made. That takes it off
+            # pycuda's stack, and leaves it on the driver's, where `use` may have put it as well.
             self._context.detach()
-            self._closed = True
-        self._driver.call("cuCtxSetCurrent", None)
+        with suppress(CudaError):
+            self._driver.call("cuCtxPopCurrent_v2", None)
+            self._driver.call("cuCtxSetCurrent", None)
 
     def release(self, resource: _Resource) -> None:
         """Frees one of the device's resources; nothing to do when that was done before."""
-        if resource in self._left:
+        if resource in self._left:  # empty once the device is closed
             with self._active("memory that is given back"):
                 self._left.remove(resource)
                 resource.forget()
@@ -142,8 +146,12 @@ class Block:
         self._release = release
         self._memory = cuda.mem_alloc(nbytes)
         self.address, self.nbytes = int(self._memory), nbytes
-        cuda.memset_d8(self.address, 0, nbytes)
-        cuda.Context.synchronize()  # streams do not wait for the default stream, where the zeros are written
+        try:
+            cuda.memset_d8(self.address, 0, nbytes)
+            cuda.Context.synchronize()  # streams do not wait for the default stream, which writes the zeros
+        except BaseException:
+            self._memory.free()
+            raise
 
     def free(self) -> None:
         """Once is enough. The device must have finished with it."""

@@ -26,9 +26,13 @@ class Stream:
 
     def __init__(self, cuda: Any, release: Release) -> None:
         self._cuda, self._release = cuda, release
-        self._done = Event(cuda, release)
         self._stream = cuda.Stream(NON_BLOCKING)
         self.handle = int(self._stream.handle)
+        try:
+            self._done = Event(cuda, release)
+        except BaseException:
+            self._stream = None
+            raise
 
     def upload(self, target: int, source: NDArray[Any]) -> None:
         """Host to device. target: device address."""
