@@ -106,6 +106,8 @@ class Device:
         self._closed = True
         with cuda_errors("the end of the GPU's work"):
             self._context.push()
+            with suppress(self._cuda.Error):  # a device that has failed has nothing left to wait for
+                self._cuda.Context.synchronize()
             while self._left:
                 self._left.pop().forget()
             # While it is current, as pycuda leaks a context that another thread has made. That takes it off

@@ -54,6 +54,11 @@ class StepGraphs:
         if len(self._seen) < MOST:
             self._seen.add(key)
 
+    @property
+    def recorded(self) -> int:
+        """How many graphs there are."""
+        return len(self._graphs)
+
     def close(self) -> None:
         """Destroys the graphs, with which the device must have finished; afterwards all runs plainly."""
         self._records = False

@@ -115,7 +115,7 @@ int cuCtxSetCurrent(void *context) {
 }
 int cuCtxGetCurrent(void **context) { CALLED; *context = current(); return OK; }
 int cuCtxGetDevice(int *device) { NEEDS_CONTEXT; *device = 0; return OK; }
-int cuCtxSynchronize(void) { NEEDS_CONTEXT; flush(stream_of(NULL), standard.put); return OK; }
+int cuCtxSynchronize(void) { NEEDS_CONTEXT; flush_all(); return OK; }
 
 /* -- memory -------------------------------------------------------------------------------------------------- */
 
@@ -132,7 +132,8 @@ int cuMemAlloc_v2(address *memory, size_t size) {
     *memory = (address)(uintptr_t)taken;
     return code;
 }
-int cuMemFree_v2(address memory) { NEEDS_CONTEXT; return give(DEVICE, (unsigned char *)(uintptr_t)memory); }
+/* Freeing waits for the device, as the driver's does. */
+int cuMemFree_v2(address memory) { NEEDS_CONTEXT; flush_all(); return give(DEVICE, (unsigned char *)(uintptr_t)memory); }
 int cuMemHostAlloc(void **memory, size_t size, unsigned flags) {
     (void)flags;
     NEEDS_CONTEXT;
@@ -141,7 +142,7 @@ int cuMemHostAlloc(void **memory, size_t size, unsigned flags) {
     *memory = taken;
     return code;
 }
-int cuMemFreeHost(void *memory) { NEEDS_CONTEXT; return give(PINNED, memory); }
+int cuMemFreeHost(void *memory) { NEEDS_CONTEXT; flush_all(); return give(PINNED, memory); }
 
 /* -- work in streams ----------------------------------------------------------------------------------------- */
 
@@ -245,11 +246,18 @@ int cuStreamCreate(stream **s, unsigned flags) {
     (void)flags;
     NEEDS_CONTEXT;
     *s = calloc(1, sizeof **s);
-    stream_of(*s);
+    list(stream_of(*s));
     made(STREAM);
     return OK;
 }
-int cuStreamDestroy_v2(stream *s) { NEEDS_CONTEXT; flush(s, s->put); free(s); gone(STREAM); return OK; }
+int cuStreamDestroy_v2(stream *s) {
+    NEEDS_CONTEXT;
+    flush(s, s->put);
+    unlist(s);
+    free(s);
+    gone(STREAM);
+    return OK;
+}
 int cuStreamSynchronize(void *handle) {
     NEEDS_CONTEXT;
     stream *s = stream_of(handle);

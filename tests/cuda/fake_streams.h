@@ -21,13 +21,13 @@ typedef struct op {
     void *data;
     struct op *next;
 } op;
-struct stream { op *first, **end; long put, done; graph *recording; int broken; };
+struct stream { op *first, **end; long put, done; graph *recording; int broken; stream *next; };
 struct event { stream *stream; long at; int captured; };
 struct graph { op *first, **end; };
 
 static pthread_mutex_t queues = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t work = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; /* held while work is done */
-static stream standard;                                               /* the default stream */
+static stream standard; /* the default stream, before all others in a list */
 
 static stream *stream_of(void *handle) {
     stream *s = handle ? handle : &standard;
@@ -83,6 +83,24 @@ static int step(stream *s) {
 static void flush(stream *s, long upto) {
     pthread_mutex_lock(&work);
     while (s->done < upto && step(s)) continue;
+    pthread_mutex_unlock(&work);
+}
+
+static void flush_all(void) {
+    for (stream *s = stream_of(NULL); s; s = s->next) flush(s, s->put);
+}
+
+static void list(stream *s) {
+    pthread_mutex_lock(&work);
+    s->next = standard.next;
+    standard.next = s;
+    pthread_mutex_unlock(&work);
+}
+
+static void unlist(stream *s) {
+    pthread_mutex_lock(&work);
+    for (stream *at = &standard; at; at = at->next)
+        if (at->next == s) at->next = s->next;
     pthread_mutex_unlock(&work);
 }
 
