@@ -134,12 +134,13 @@ def _case(state: State, settings: Settings, tone: bool) -> Case:
 
 def _checks() -> list[tuple[str, Check]]:
     """In the order in which they explain each other."""
-    from edged.doctor import daemon, machine, setup, sound, unit
+    from edged.doctor import daemon, gpu, machine, setup, sound, unit
 
     return [
         ("versions", machine.versions),
         ("processor", machine.processor),
         ("GPU", machine.gpu),
+        ("GPU packages", gpu.packages),
         ("memory", machine.memory),
         ("disk", machine.disk),
         ("clock", machine.clock),

@@ -23,10 +23,11 @@ from edged.engine.cuda_driver import Driver, cuda_errors
 from edged.engine.cuda_stream import Event, Release, Stream
 from edged.errors import CudaError, CudaUnavailable, DeviceOutOfMemory, EngineError, MissingExtra
 
-__all__ = ["Block", "Device", "Event", "Pinned", "Stream", "cuda_errors"]
+__all__ = ["Block", "Device", "Event", "Pinned", "Stream", "binding", "cuda_errors"]
 
 
-def _pycuda() -> Any:
+def binding() -> Any:
+    """pycuda's interface to the driver, which it only loads. Raises `MissingExtra`, `CudaUnavailable`."""
     try:
         import pycuda.driver
     except ModuleNotFoundError as error:
@@ -44,7 +45,7 @@ class Device:
     """
 
     def __init__(self, ordinal: int = 0) -> None:
-        cuda = self._cuda = _pycuda()
+        cuda = self._cuda = binding()
         self._driver = Driver()
         try:
             with cuda_errors(f"CUDA device {ordinal}"):
