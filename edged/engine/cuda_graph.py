@@ -59,12 +59,21 @@ class StepGraphs:
         """How many graphs there are."""
         return len(self._graphs)
 
-    def close(self) -> None:
-        """Destroys the graphs, with which the device must have finished; afterwards all runs plainly."""
-        self._records = False
+    def forget(self) -> None:
+        """Destroys the graphs, with which the device must have finished; every key begins anew.
+
+        For when something that the work uses has changed, such as the shapes of TensorRT's context: what was
+        recorded from it must not be launched any more, even if it changes back.
+        """
+        self._seen.clear()
         while self._driver is not None and self._graphs:
             _, graph = self._graphs.popitem()
             self._driver.call("cuGraphExecDestroy", graph)
+
+    def close(self) -> None:
+        """Destroys the graphs, with which the device must have finished; afterwards all runs plainly."""
+        self._records = False
+        self.forget()
 
     def _record(self, key: Hashable, work: Callable[[], None]) -> None:
         """Keeps a graph of the work, which is not done by that; or records no more where that cannot be."""

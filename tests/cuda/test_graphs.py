@@ -71,6 +71,18 @@ def test_once_for_each_key(gpu: Fake) -> None:
     assert gpu.live("graph") == 0
 
 
+def test_forgotten_graphs_are_recorded_anew(gpu: Fake) -> None:
+    step = Step()
+    for value in (1, 2, 3):
+        step.run(value)
+    step.graphs.forget()
+    assert gpu.live("graph") == step.graphs.recorded == 0
+    for value in (4, 5, 6):
+        step.run(value)
+    assert step.works == 4
+    assert gpu.calls("cuGraphInstantiateWithFlags") == 2
+
+
 def test_keys_without_end_take_no_memory_without_end(gpu: Fake) -> None:
     step = Step()
     for value in range(2 * MOST):
