@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import shutil
@@ -148,6 +149,35 @@ def test_a_daemon_near_its_budget_is_a_warning(tone_bundle: Path) -> None:
     assert code == 0
     assert found["daemon's memory"]["state"] == "warning"
     assert "--memory" in found["daemon's memory"]["remedy"]
+
+
+def test_a_bundle_for_tensorrt_needs_its_packages(tone_bundle: Path, tmp_path: Path) -> None:
+    bundle = tmp_path / "gpu"
+    shutil.copytree(tone_bundle, bundle)
+    manifest = bundle / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"onnxruntime"', '"tensorrt"'))
+    config = written(tmp_path, voices={"bundles": [str(bundle)]})
+    endpoint = ("--endpoint", f"ipc://{tmp_path}/nobody.sock")
+    _, found, _ = doctor("--config", str(config), *endpoint, PYTHONPATH=os.pathsep.join(sys.path))
+    for name, package in (("TensorRT", "tensorrt"), ("pycuda", "pycuda")):
+        if importlib.util.find_spec(package):
+            continue
+        assert (found[name]["state"], found[name]["code"]) == ("failed", "missing_extra")
+        assert "edged[tensorrt]" in found[name]["remedy"]
+    for version, state in (("10.3.0", "ok"), ("11.4.0.106", "ok"), ("8.6.1", "warning"), ("12.0", "warning")):
+        installed = tmp_path / version / f"tensorrt-{version}.dist-info" / "METADATA"
+        installed.parent.mkdir(parents=True)
+        installed.write_text(f"Metadata-Version: 2.1\nName: tensorrt\nVersion: {version}\n")
+        path = os.pathsep.join([str(installed.parent.parent), *sys.path])
+        _, found, _ = doctor("--config", str(config), *endpoint, PYTHONPATH=path)
+        assert found["TensorRT"]["state"] == state
+        assert version in found["TensorRT"]["message"]
+
+
+def test_other_bundles_need_no_packages_of_the_gpu(tone_bundle: Path, tmp_path: Path) -> None:
+    config = written(tmp_path, voices={"bundles": [str(tone_bundle)]})
+    _, found, _ = doctor("--config", str(config), "--endpoint", f"ipc://{tmp_path}/nobody.sock")
+    assert not {"TensorRT", "pycuda"} & set(found)
 
 
 # -- the checks by themselves -------------------------------------------------------------------

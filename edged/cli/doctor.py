@@ -134,7 +134,7 @@ def _case(state: State, settings: Settings, tone: bool) -> Case:
 
 def _checks() -> list[tuple[str, Check]]:
     """In the order in which they explain each other."""
-    from edged.doctor import daemon, jetson, machine, setup, sound, unit
+    from edged.doctor import daemon, gpu, jetson, machine, setup, sound, unit
 
     return [
         ("versions", machine.versions),
@@ -145,6 +145,7 @@ def _checks() -> list[tuple[str, Check]]:
         ("disk", machine.disk),
         ("clock", machine.clock),
         ("bundle", setup.bundles),
+        ("GPU packages", gpu.packages),
         ("memory plan", setup.plan),
         ("service", unit.service),
         ("socket", setup.socket),

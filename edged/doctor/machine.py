@@ -18,15 +18,15 @@ import psutil
 
 import edged
 from edged.doctor.findings import Case, Finding
-from edged.errors import EdgedError
+from edged.engine.cuda_driver import LIBRARY, Driver
+from edged.errors import CudaError, CudaUnavailable, EdgedError
 from edged.paths import bundle_directories
 
 PACKAGES = ("click", "msgspec", "numpy", "onnxruntime", "psutil", "pyyaml", "pyzmq", "rich", "sounddevice")
 MORE_PACKAGES = ("soundfile", "soxr")
-OPTIONAL = ("hibari-tts", "onnx", "tokenizers", "systemd-python", "tensorrt")
+OPTIONAL = ("hibari-tts", "onnx", "tokenizers", "systemd-python", "tensorrt", "pycuda")
 LOW_DISK_MB, NO_DISK_MB = 500.0, 50.0
 LOW_MEMORY_MB = 150.0  # free beside a daemon that has its buffers already
-CUDA = "libcuda.so.1"
 
 
 def versions(case: Case) -> Iterator[Finding]:
@@ -80,31 +80,28 @@ def _cpuinfo() -> tuple[str, set[str]]:
 
 
 def gpu(case: Case) -> Iterator[Finding]:
-    """Driver and CUDA where present. This version computes on the processor, so nothing of it is needed."""
+    """Driver and CUDA where present; nothing of it is needed where no voice is for the GPU."""
     tegra = _first_line("/etc/nv_tegra_release")
     driver = _first_line("/proc/driver/nvidia/version")
     devices = any(Path(path).exists() for path in ("/dev/nvidia0", "/dev/nvhost-gpu", "/dev/nvmap"))
     if not (tegra or driver or devices):
-        yield Finding("GPU", "ok", "none; speech is computed on the processor")
+        yield Finding("GPU", "ok", "none; voices for onnxruntime are computed on the processor")
         return
     cuda = _cuda_version()
     told = "; ".join(part for part in (tegra.lstrip("# "), driver.removeprefix("NVRM version: ")) if part)
     if cuda:
-        yield Finding("GPU", "ok", f"{told or 'NVIDIA'}; CUDA {cuda} (not used by this version)")
+        yield Finding("GPU", "ok", f"{told or 'NVIDIA'}; driver for CUDA {cuda}")
     else:
-        text = f"{told or 'NVIDIA device nodes'}, but {CUDA} cannot be loaded"
-        yield Finding(
-            "GPU", "warning", text, "reinstall the driver; speech on the processor works without it"
-        )
+        text = f"{told or 'NVIDIA device nodes'}, but {LIBRARY} cannot be loaded"
+        yield Finding("GPU", "warning", text, CudaUnavailable.default_hint, CudaUnavailable.code)
 
 
 def _cuda_version() -> str:
     """The driver's highest CUDA version. Asking for it does not initialise the GPU."""
+    number = ctypes.c_int()
     try:
-        library, number = ctypes.CDLL(CUDA), ctypes.c_int()
-        if library.cuDriverGetVersion(ctypes.byref(number)):
-            return ""
-    except (OSError, AttributeError):
+        Driver().call("cuDriverGetVersion", ctypes.byref(number))
+    except CudaError:
         return ""
     return f"{number.value // 1000}.{number.value % 1000 // 10}"
 
