@@ -37,6 +37,7 @@ PARTS = {
         "bundle",
         "bundle_write",
         "manifest",
+        "manifest_limits",
         "precision",
         "store",
         "store_install",
