@@ -1,6 +1,7 @@
 """manifest.json of a voice bundle: its types, and reading it with every fault told apart.
 
-No thread of its own; `bundle.py` checks the files that a manifest lists, `bundle_write.py` writes it.
+No thread of its own; `bundle.py` checks the files that a manifest lists, `bundle_write.py` writes it,
+`manifest_limits.py` knows what limits must fit.
 Nothing in a manifest depends on when or where it was built, so that the same inputs give the same bytes.
 """
 
@@ -23,6 +24,7 @@ from edged.errors import (
     BundleMissing,
     BundleTooNew,
 )
+from edged.manifest_limits import check_limits
 
 FORMAT = 1
 FAMILIES = ("chattts", "hibari", "tone")
@@ -43,34 +45,6 @@ Text = Annotated[str, Meta(min_length=1, max_length=1000)]
 Hash = Annotated[str, Meta(pattern="^[0-9a-f]{64}$")]
 Positive = Annotated[int, Meta(ge=1)]
 Limit = Annotated[int, Meta(ge=1, le=1_000_000)]
-
-# What each limit of a family must fit, as its voices fill the tensors: engine, tensor, axis, and how much of
-# the limit one element holds. A limit above a tensor would fail on the first long sentence, not at start.
-_FITTING: dict[str, dict[str, tuple[tuple[str, str, int, int], ...]]] = {
-    "tone": {
-        "max_symbols": (("tone", "symbols", 1, 1),),
-        "max_frames": (("tone", "index", 1, 1), ("tone", "offset", 1, 1), ("tone", "samples", 1, 1)),
-        "max_batch": tuple(
-            ("tone", name, 0, 1) for name in ("symbols", "index", "offset", "span", "samples")
-        ),
-    },
-    "hibari": {
-        "max_symbols": (
-            ("encoder", "ids", 1, 1),
-            ("encoder", "text", 2, 1),
-            ("encoder", "prosody", 2, 1),
-            ("encoder", "durations", 0, 1),
-            ("decoder", "text", 2, 1),
-            ("decoder", "prosody", 2, 1),
-        ),
-        "max_frames": (
-            ("decoder", "index", 0, 2),  # a step is two frames
-            ("decoder", "spectra", 1, 1),
-            ("decoder", "f0", 1, 1),
-        ),
-        "max_letters": (("oov", "chars", 1, 1),),
-    },
-}
 
 
 class Record(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -213,7 +187,12 @@ def read_manifest(path: Path) -> Manifest:
     require(manifest.backend, str(path))
     _check_entries(file, manifest)
     _check_backend(file, manifest)
-    _check_limits(file, manifest)
+    shapes = {
+        (engine.name, tensor.name): tensor.shape
+        for engine in manifest.engines
+        for tensor in (*engine.inputs, *engine.outputs)
+    }
+    check_limits(file, manifest.family, manifest.limits, shapes)
     return manifest
 
 
@@ -253,24 +232,3 @@ def _check_backend(file: Path, manifest: Manifest) -> None:
         raise BundleManifestInvalid(f"{file}: the plugin {found.plugin!r} is not among the data files")
     if not any(engine.file.endswith(PLAN) for engine in manifest.engines):
         raise BundleManifestInvalid(f"{file}: has no plan ({PLAN}) for TensorRT")
-
-
-def _check_limits(file: Path, manifest: Manifest) -> None:
-    shapes = {
-        (engine.name, tensor.name): tensor.shape
-        for engine in manifest.engines
-        for tensor in (*engine.inputs, *engine.outputs)
-    }
-    for limit, places in _FITTING.get(manifest.family, {}).items():
-        value = manifest.limits.get(limit)
-        if value is None:
-            raise BundleManifestInvalid(f"{file}: the limit {limit} is missing")
-        for engine, tensor, axis, each in places:
-            shape = shapes.get((engine, tensor), ())
-            if axis >= len(shape):
-                raise BundleManifestInvalid(f"{file}: {engine}.{tensor} is missing or of the wrong shape")
-            if value > shape[axis] * each:
-                raise BundleManifestInvalid(
-                    f"{file}: the limit {limit} is {value}, but {engine}.{tensor} of shape {list(shape)} "
-                    f"holds {shape[axis] * each}"
-                )

@@ -47,6 +47,7 @@ PARTS = {
         "bundle",
         "bundle_write",
         "manifest",
+        "manifest_limits",
         "precision",
         "store",
         "store_install",
