@@ -1,6 +1,6 @@
 """Chooses the engine class for a backend, and the native decoder where a bundle has one for this processor.
 
-Loading thread only; neighbours: voices above, `ort.py` and `decoder.py` below.
+Loading thread only; neighbours: voices above, `ort.py`, `decoder.py` and `trt.py` below.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from edged.errors import BundleBackendMismatch, EngineError
 from edged.log import event as log_event
 
 log = logging.getLogger("edged.engine")
-BACKENDS = ("onnxruntime",)
+BACKENDS = ("onnxruntime", "tensorrt")
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +35,25 @@ def threads(wanted: int) -> int:
     return wanted or min(2, len(os.sched_getaffinity(0)))
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """An engine that is wanted. decoder: what can run instead of the network, where the processor and the
+    settings allow it.
+
+    For a device: resident are the tensors that need never leave it, work the arrays beside the tensors, such
+    as lanes, and slots how many utterances it serves at once (0: not known).
+    """
+
+    name: str  # prefixes its buffers
+    path: Path
+    inputs: Sequence[TensorSpec]
+    outputs: Sequence[TensorSpec]
+    decoder: Decoder | None = None
+    resident: frozenset[str] = frozenset()
+    work: Sequence[TensorSpec] = ()
+    slots: int = 0
+
+
 def load(
     path: Path,
     backend: str,
@@ -44,25 +63,50 @@ def load(
     config: settings.Engine,
     *,
     name: str = "",
-    decoder: Decoder | None = None,
 ) -> Engine:
-    """Loads a network and allocates its buffers. `name` (default: the file's stem) prefixes them.
+    """Loads one network and allocates its buffers. `name` (default: the file's stem) prefixes them."""
+    request = Request(name or path.stem, path, inputs, outputs)
+    return open_engines([request], backend, arena, config)[0]
 
-    decoder: what can run instead of the network, where the processor and the settings allow it.
+
+def open_engines(
+    requests: Sequence[Request], backend: str, arena: Arena, config: settings.Engine
+) -> list[Engine]:
+    """All engines of a bundle, in order: a device must know the sizes of all before it allocates once.
+
+    Raises `EngineError` or `BundleBackendMismatch`, and then leaves nothing open.
     """
-    require(backend, path.name)
-    arena.weights(name or path.stem, weights_bytes(path))
-    found = decoder and config.native and _decoder(decoder, inputs, outputs, arena, config, name or path.stem)
-    if found:
-        return found
+    for request in requests:
+        require(backend, request.path.name)
+        arena.weights(request.name, weights_bytes(request.path))
+    if backend == "tensorrt":  # only reached when `preflight` has found what native code will need
+        from edged.engine.trt import open_engines as open_on_device
+
+        return list(open_on_device(requests, arena, config))
+    opened: list[Engine] = []
+    try:
+        for request in requests:
+            opened.append(_open(request, arena, config))
+    except BaseException:
+        for engine in reversed(opened):
+            engine.close()
+        raise
+    return opened
+
+
+def _open(request: Request, arena: Arena, config: settings.Engine) -> Engine:
+    if request.decoder is not None and config.native:
+        found = _decoder(request.decoder, request.inputs, request.outputs, arena, config, request.name)
+        if found:
+            return found
     from edged.engine.ort import OrtEngine  # 60 ms of import that `edged status` need not pay
 
     return OrtEngine(
-        path,
-        inputs,
-        outputs,
+        request.path,
+        request.inputs,
+        request.outputs,
         arena,
-        name=name or path.stem,
+        name=request.name,
         threads=threads(config.threads),
         spinning=config.spinning,
     )

@@ -6,6 +6,8 @@ thread. Neighbours: everything of this package.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -22,10 +24,10 @@ from edged.voices.chattts import data, limits, speakers
 from edged.voices.chattts.frontend import ChatFrontend
 from edged.voices.chattts.generator import Generator
 from edged.voices.chattts.refine import Vocabulary
-from edged.voices.chattts.sound import Sound
+from edged.voices.chattts.sound import HIDDEN, Sound, rings
 from edged.voices.chattts.synth import ChatSynthesizer, SpeakerData
 from edged.voices.chattts.tokens import Tokens
-from edged.voices.demand import interface
+from edged.voices.demand import interface, slots
 
 DECODER_INDEX = "decoder"  # among the data of a bundle, and
 DECODER = "decoder-"  # before the name of the level, a library
@@ -69,8 +71,8 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
             f"{', '.join(person.name for person in people)}"
         )
     sampling = data.read(bundle.data_path("sampling"), data.Sampling)
-    generator = Generator(engine(bundle, "gpt", config, arena), bundle.limit("prompt_piece"))
-    vocoder = engine(bundle, "vocoder", config, arena)
+    gpt, vocoder = _engines(bundle, config, arena)
+    generator = Generator(gpt, bundle.limit("prompt_piece"))
     samples = [tokens.speech(person.text).ids for person in people]
     rows = [speaker_data(bundle, person) for person in people]
     for person, sample, row in zip(people, samples, rows, strict=True):
@@ -95,18 +97,37 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
     return voices
 
 
+def _engines(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[Engine]:
+    """The decoder network and the vocoder. What goes from one to the other stays where it was made."""
+    gpt, vocoder = (request(bundle, name, config) for name in ("gpt", "vocoder"))
+    lanes = rings(gpt.slots, vocoder.inputs)
+    both = [
+        replace(gpt, resident=gpt.resident | {HIDDEN}),
+        replace(vocoder, resident=vocoder.resident | {HIDDEN}, work=(lanes,)),
+    ]
+    return select.open_engines(both, bundle.manifest.backend, arena, config)
+
+
 def engine(bundle: Bundle, name: str, config: settings.Engine, arena: Arena) -> Engine:
+    """One engine alone, for checks: what it makes can be looked at, all but its memory of the past."""
+    (opened,) = select.open_engines(
+        [request(bundle, name, config)], bundle.manifest.backend, arena, config
+    )
+    return opened
+
+
+def request(bundle: Bundle, name: str, config: settings.Engine) -> select.Request:
     entry = bundle.engine(name)
     inputs, outputs = interface(bundle, entry, config)
-    return select.load(
+    past = (spec.name for spec in (*inputs, *outputs) if spec.name.startswith(("past_", "present_")))
+    return select.Request(
+        f"{bundle.manifest.name}.{name}",
         bundle.path / entry.file,
-        bundle.manifest.backend,
         inputs,
         outputs,
-        arena,
-        config,
-        name=f"{bundle.manifest.name}.{name}",
         decoder=decoder_files(bundle) if name == "gpt" else None,
+        resident=frozenset(past),
+        slots=slots(bundle, config),
     )
 
 
