@@ -18,7 +18,8 @@ from edged.errors import BundleBackendMismatch, EngineError
 from edged.log import event as log_event
 
 log = logging.getLogger("edged.engine")
-BACKENDS = ("onnxruntime", "tensorrt")
+TENSORRT = "tensorrt"
+BACKENDS = ("onnxruntime", TENSORRT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +80,8 @@ def open_engines(
     for request in requests:
         require(backend, request.path.name)
         arena.weights(request.name, weights_bytes(request.path))
-    if backend == "tensorrt":  # only reached when `preflight` has found what native code will need
-        from edged.engine.trt import open_engines as open_on_device
+    if backend == TENSORRT:  # `preflight` has found what native code will need
+        from edged.engine.trt_open import open_engines as open_on_device
 
         return list(open_on_device(requests, arena, config))
     opened: list[Engine] = []

@@ -32,10 +32,9 @@ class Generator:
         self.rows, _, self.positions, _ = engine.inputs[self._caches[0]].shape
         self.codebooks = engine.inputs["ids"].shape[2]
         self.hidden_size = engine.outputs["hidden"].shape[1]
-        full = {
-            name: engine.bind(name, spec.shape) for name, spec in {**engine.inputs, **engine.outputs}.items()
-        }
-        self._tables = {name: table.shape[1:] for name, table in full.items() if name not in _SHARED}
+        specs = {**engine.inputs, **engine.outputs}
+        full = {name: engine.bind(name, spec.shape) for name, spec in specs.items()}
+        self._tables = {name: spec.shape[1:] for name, spec in specs.items() if name not in _SHARED}
         self.caches = [full[name] for name in self._caches]  # empty where they are resident
         self._full = full
         self._last_index = full["last"]

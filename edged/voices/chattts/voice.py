@@ -110,9 +110,7 @@ def _engines(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[Engi
 
 def engine(bundle: Bundle, name: str, config: settings.Engine, arena: Arena) -> Engine:
     """One engine alone, for checks: what it makes can be looked at, all but its memory of the past."""
-    (opened,) = select.open_engines(
-        [request(bundle, name, config)], bundle.manifest.backend, arena, config
-    )
+    (opened,) = select.open_engines([request(bundle, name, config)], bundle.manifest.backend, arena, config)
     return opened
 
 
