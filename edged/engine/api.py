@@ -47,8 +47,9 @@ class Engine(Protocol):
     maximum. `bind` fixes the shape a tensor has in the next run. Outputs stay valid until the next
     `run` of the same engine.
 
-    resident: the tensors that only the device sees. `bind` fixes their shape and row as it does for others
-    and returns an empty array; they change by runs, `clear`, `move` and `Lanes` only. On a CPU there are none.
+    resident: the tensors that only the device sees. `bind` fixes their shape and row as it does for
+    others and returns an empty array; they change by runs, `clear`, `move` and `Lanes` only. On a CPU
+    there are none.
     """
 
     name: str
@@ -71,7 +72,7 @@ class Engine(Protocol):
         """Zeros in a row of a tensor."""
 
     def move(self, name: str, source: int, target: int, count: int) -> None:
-        """Copies the first `count` positions of a row of a cache [rows, heads, positions, width] to another."""
+        """Copies the first `count` positions of a row to another; of a cache [rows, heads, positions, width]."""
 
     def lanes(self, spec: TensorSpec, tensor: str, arena: Arrays, owner: str) -> Lanes:
         """Rings that fill the input `tensor` [1, steps, width]. spec: their name, type and shape

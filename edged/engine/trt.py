@@ -1,9 +1,10 @@
-"""TensorRT behind the engine interface: prebuilt plans, device memory that is allocated once, one wait a run.
+"""TensorRT behind the engine interface: prebuilt plans, one allocation, one wait a run.
 
-`open_engines` runs on the loading thread, everything else on the engine thread. A run packs what the host wrote
-into page-locked memory, and puts one upload, the network and one download into the stream of a context; then
-it waits for an event. Caches, hidden states and lanes stay on the device. Neighbours: `trt_runtime.py` has the
-native calls, `trt_context.py` the contexts, `trt_tensors.py` the addresses, `trt_rig.py` what engines share.
+`open_engines` runs on the loading thread, everything else on the engine thread. A run packs what the host
+wrote into page-locked memory, and puts one upload, the network and one download into the stream of a
+context; then it waits for an event. Caches, hidden states and lanes stay on the device. Neighbours:
+`trt_runtime.py` has the native calls, `trt_context.py` the contexts, `trt_tensors.py` the addresses,
+`trt_rig.py` what engines share.
 """
 
 from __future__ import annotations
@@ -64,6 +65,7 @@ class TrtEngine(DeviceTensors):
         self._context: Context | None = None
         self._ups: list[tuple[NDArray[Any], NDArray[Any]]] = []  # (page-locked, ours) of what goes up
         self._downs: list[tuple[NDArray[Any], NDArray[Any]]] = []
+        self._span_up = self._span_down = (0, np.empty(0, np.uint8))  # the address, and what is copied
         self._runs = len(contexts)
         for spec in (*inputs.values(), *outputs.values()):
             whole = spec.name not in pieces or pieces[spec.name].pitch == pieces[spec.name].row_bytes
@@ -122,13 +124,14 @@ class TrtEngine(DeviceTensors):
         begin = thread_time()
         self._rig.device.use()
         context = self._context or self._settle()
-        for pinned, ours in self._ups:
-            pinned[...] = ours
-        self._rig.copies.before(context.stream)
         try:
+            self._rig.copies.before(context.stream)
+            for pinned, ours in self._ups:
+                pinned[...] = ours
             context.run(self._enqueue)
         except BaseException:
             self._context = None
+            self._rig.copies.failed(context.stream)
             raise
         self._rig.copies.done()
         for pinned, ours in self._downs:

@@ -1,7 +1,7 @@
-"""Device memory that TensorRT asks for by itself: counted while it loads, refused while the daemon serves.
+"""Device memory that TensorRT asks for by itself: counted at start, refused afterwards.
 
-Its weights come this way; tensors and activations lie in `device_memory`. TensorRT calls from whichever thread
-calls it, one at a time. Neighbours: `trt_runtime` hands it over, `cuda` allocates.
+Its weights come this way; tensors and activations lie in `device_memory`. TensorRT calls from whichever
+thread calls it, one at a time. Neighbours: `trt_runtime` hands it over, `cuda` allocates.
 """
 
 from __future__ import annotations

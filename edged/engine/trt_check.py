@@ -14,7 +14,7 @@ _REBUILD = "rebuild the bundle on this machine: edged bundle build ... --backend
 
 
 def check(request: Request, native: NativeEngine) -> None:
-    """Names, directions, types, shapes, and that the profiles reach the largest shapes. Raises `EngineError`."""
+    """Names, directions, types, shapes, and how far the profiles reach. Raises `EngineError`."""
     path = request.path
     found = {tensor.name: tensor for tensor in native.tensors}
     inputs = {spec.name for spec in request.inputs}

@@ -1,7 +1,7 @@
-"""The contexts of a TensorRT engine: each has a profile, a stream, activation memory and its last bound shapes.
+"""The contexts of a TensorRT engine: a profile, a stream, activation memory and shapes each.
 
-A run takes the context that has the wanted shapes already, so that steps and pieces of a prompt in turn cost no
-rebinding; only where none has, the one that was not used for longest is bound anew. Engine thread.
+A run takes the context that has the wanted shapes already, so that steps and pieces of a prompt in turn
+cost no rebinding; only where none has, the one that was not used for longest is bound anew. Engine thread.
 Neighbours: `trt.py` runs them, `trt_runtime.py` has the native calls, `cuda_graph.py` records steps.
 """
 
@@ -66,9 +66,7 @@ class Context:
             self._done.record(self.stream)
             self._done.wait()
         except BaseException:
-            self.key = None  # whatever it holds now, the next run binds anew, when the stream is at rest
-            with suppress(EdgedError):
-                self.stream.synchronize()
+            self.key = None  # whatever it holds now, the next run binds anew
             raise
         self.fresh = False
 
@@ -89,7 +87,10 @@ def recordable(tensors: Sequence[PlanTensor], profile: int) -> bool:
 
 
 def profile_of(name: str, tensors: Sequence[PlanTensor], shapes: dict[str, Shape]) -> int:
-    """The last profile that takes the shapes of all inputs: steps come after prompts. Raises `ShapeExceeded`."""
+    """The last profile that takes the shapes of all inputs, as steps come after prompts.
+
+    Raises `ShapeExceeded`.
+    """
     inputs = [tensor for tensor in tensors if not tensor.output]
     for profile in reversed(range(len(inputs[0].ranges))):
         if all(_within(shapes[tensor.name], *tensor.ranges[profile]) for tensor in inputs):

@@ -1,7 +1,7 @@
-"""Opens the TensorRT engines of a bundle: all plans first, then one allocation for everything beside weights.
+"""Opens the TensorRT engines of a bundle: all plans first, then one allocation for the rest.
 
-Loading thread, after `preflight`. Whatever fails, nothing is left on the device. Neighbours: `select.py` calls
-it; `trt.py` is what comes out, `trt_check.py` holds plans against the manifest.
+Loading thread, after `preflight`. Whatever fails, nothing is left on the device. Neighbours: `select.py`
+calls it; `trt.py` is what comes out, `trt_check.py` holds plans against the manifest.
 """
 
 from __future__ import annotations

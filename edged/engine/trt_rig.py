@@ -23,18 +23,33 @@ class Copies:
         self._stream = device.stream()
         self._event = device.event()
         self._pending = False
+        self._failed: list[Stream] = []
 
     def begin(self) -> Stream:
-        """The stream for the next copy."""
+        """The stream for the next copy. Raises `EngineError` while a failed run has not come to rest."""
         self._device.use()
+        self._rest()
         self._pending = True
         return self._stream
 
     def before(self, stream: Stream) -> None:
-        """What comes next in this stream begins after the copies."""
+        """What comes next in this stream begins after the copies. Raises as `begin` does."""
+        self._rest()
         if self._pending:
             self._event.record(self._stream)
             stream.wait(self._event)
+
+    def failed(self, stream: Stream) -> None:
+        """A run failed, and some of its work may still be in its stream: it must end before anything else
+        touches the memory that all share."""
+        self._failed.append(stream)
+        with suppress(EdgedError):  # what failed may fail again; then whoever comes next waits
+            self._rest()
+
+    def _rest(self) -> None:
+        while self._failed:
+            self._failed[-1].synchronize()
+            self._failed.pop()
 
     def done(self) -> None:
         """A run that came after them has ended."""

@@ -64,7 +64,7 @@ class Log(trt.ILogger):  # type: ignore[misc]  # the bindings have no types
 
 
 class Memory(trt.IGpuAllocator):  # type: ignore[misc]
-    """Hands TensorRT's wishes to the allocator. All five methods must be there, or its own ones are called."""
+    """Hands TensorRT's wishes to the allocator. All five methods must be there: none has a default."""
 
     def __init__(self, counting: CountingAllocator) -> None:
         trt.IGpuAllocator.__init__(self)
@@ -104,9 +104,12 @@ class Runtime:
     def load(self, path: Path) -> NativeEngine:
         """Raises `EngineError`, and what the allocator raised."""
         try:
-            with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as plan:
-                with native_errors(f"cannot load {path}"):
-                    native = deserialize(plan, self._log, self._memory)
+            with (
+                path.open("rb") as file,
+                mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as plan,
+                native_errors(f"cannot load {path}"),
+            ):
+                native = deserialize(plan, self._log, self._memory)
         except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
             raise EngineError(f"{path}: {error}", "copy the bundle again or rebuild it") from error
         if native is None:

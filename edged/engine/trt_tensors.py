@@ -1,9 +1,9 @@
-"""Where the tensors of an engine lie on a device: packed where the host sees them, in pieces where it does not.
+"""Where the tensors of an engine lie on a device: packed where the host sees them, in pieces elsewhere.
 
-TensorRT wants every address to be a multiple of 256 bytes. So what the host writes is packed into page-locked
-memory, each bound part at a place of its own, and goes up in one copy; results come back likewise. Tensors that
-only the device sees are bound row by row at their own address. Made by the loading thread, used by the engine
-thread. Neighbours: `trt.py` binds and runs, `device_memory.py` gives the memory.
+TensorRT wants every address to be a multiple of 256 bytes. So what the host writes is packed into
+page-locked memory, each bound part at a place of its own, and goes up in one copy; results come back
+likewise. Tensors that only the device sees are bound row by row at their own address. Made by the loading
+thread, used by the engine thread. Neighbours: `trt.py` binds and runs, `device_memory.py` gives the memory.
 """
 
 from __future__ import annotations

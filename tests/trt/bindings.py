@@ -21,7 +21,7 @@ def unavailable(version: str) -> str:
 
 
 def load(version: str) -> Any:
-    """The module, of this version for the rest of the process. Found by nothing else that looks for packages."""
+    """The module, of this version for the rest of the process; nothing else finds the package."""
     folder = str(PREPARED / version)
     sys.path.insert(0, folder)
     try:

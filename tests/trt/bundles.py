@@ -1,4 +1,4 @@
-"""A ChatTTS bundle for TensorRT whose plans are stand-ins, and the same networks as a bundle for ONNX Runtime."""
+"""A ChatTTS bundle whose plans are stand-ins, and the same networks as a bundle for ONNX Runtime."""
 
 from __future__ import annotations
 

@@ -1,9 +1,10 @@
 """In TensorRT's place: engines and contexts that run an ONNX network with ONNX Runtime on raw addresses.
 
-They have the methods of `ICudaEngine` and `IExecutionContext` that edged calls, keep what TensorRT promises, and
-refuse what it refuses: unknown names, shapes outside the profile, addresses that are not aligned or not set,
-activation memory that is too small. What is enqueued runs when the stream does it. A "plan" names an ONNX file and its profiles. After each run the activation
-memory is full of rubbish, as it would be on a device.
+They have the methods of `ICudaEngine` and `IExecutionContext` that edged calls, keep what TensorRT
+promises, and refuse what it refuses: unknown names, shapes outside the profile, addresses that are not
+aligned or not set, activation memory that is too small. What is enqueued runs when the stream does it. A
+"plan" names an ONNX file and its profiles. After each run the activation memory is full of rubbish, as it
+would be on a device.
 """
 
 from __future__ import annotations
@@ -51,7 +52,7 @@ class World:
     engines: int = 0
     contexts: int = 0
     runs: int = 0
-    spent_s: float = 0.0
+    spent_s: float = 0.0  # processor time
     weights: int = 1 << 20  # bytes that an engine takes for its weights
     asks: int = 0  # bytes that a context wants from the allocator in its next run
     calls: dict[str, int] = field(default_factory=dict)
@@ -213,17 +214,17 @@ class Context:
         shapes, work = dict(self._shapes), self._work
 
         def run(_: Any) -> None:
-            begin = time.perf_counter()
+            begin = time.thread_time()
             try:
                 self._run(shapes, addresses)
             except Exception as error:  # as an illegal access would be: told by whoever waits
                 world.errors.append(str(error))
             ctypes.memset(work[0], 0x7F, work[1])
-            world.spent_s += time.perf_counter() - begin
+            world.spent_s += time.thread_time() - begin
             world.runs += 1
 
         call = _HOST_FUNCTION(run)
-        self._kept = [*self._kept[-63:], (call, values)]  # graphs call it again
+        self._kept.append((call, values))  # a recorded one is called again
         code = _LIBCUDA.cuLaunchHostFunc(ctypes.c_void_p(stream_handle), call, None)
         return code == 0 or self._no(f"cuLaunchHostFunc: {code}")
 

@@ -1,98 +1,26 @@
-"""The TensorRT backend under a real voice: same sounds as ONNX Runtime, nothing allocated, every failure told."""
+"""The TensorRT backend under a real voice: it sounds as with ONNX Runtime, and serving allocates nothing."""
 
 from __future__ import annotations
 
 import gc
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
 
 from edged import settings
 from edged.bundle import Bundle
-from edged.engine.buffers import Arena
-from edged.errors import CudaError, DeviceOutOfMemory, EngineError
+from edged.errors import EngineError
 from edged.job import Params
-from edged.voices.api import Voice
-from edged.voices.chattts import data
-from edged.voices.chattts.synth import ChatSynthesizer
-from edged.voices.chattts.voice import open_voices
 from tests.cuda.fake import Fake
-from tests.trt import bindings, bundles
-
-TEXT = "Hello world. The time is good."
-CONFIG = settings.Engine(threads=1)
-
-
-@pytest.fixture(scope="module")
-def onnx(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Bundle:
-    return bundles.onnx_bundle(tmp_path_factory.mktemp("standard") / "voice", tiny_checkpoint)
-
-
-@contextmanager
-def voices(bundle: Bundle, config: settings.Engine = CONFIG) -> Iterator[tuple[list[Voice], Arena]]:
-    arena = Arena()
-    opened = open_voices(bundle, config, arena)
-    try:
-        for voice in opened:
-            voice.warm_up()
-        arena.seal()
-        yield opened, arena
-    finally:
-        for voice in opened:
-            voice.close()
-
-
-def standins(version: str) -> Any:
-    """Puts the stand-ins into TensorRT's place, in this process."""
-    module = bindings.load(version)
-    assert module.__version__ == version
-    from edged.engine import trt_runtime
-    from tests.trt import standin
-
-    trt_runtime.deserialize = standin.deserialize
-    return standin.world
-
-
-def synth_of(opened: list[Voice]) -> ChatSynthesizer:
-    synth = opened[0].synthesizer
-    assert isinstance(synth, ChatSynthesizer)
-    return synth
-
-
-def speak(opened: list[Voice], wanted: list[tuple[int, str, int]], steps: int = 0) -> list[list[np.ndarray]]:  # type: ignore[type-arg]
-    """The pieces of utterances (voice, text, seed) that begin two steps after one another; steps: at least."""
-    synth = synth_of(opened)
-    synth._sampling = data.Sampling(min_steps=steps) if steps else data.Sampling()
-    result: list[list[Any]] = [[] for _ in wanted]
-    live: dict[int, Any] = {}
-    waiting = list(range(len(wanted)))
-    clock = 0
-    while live or waiting:
-        while waiting and len(live) < synth.max_batch and waiting[0] * 2 <= clock:
-            number = waiting.pop(0)
-            voice, text, seed = wanted[number]
-            (first, *_) = opened[voice].frontend.utterances(text, Params())
-            live[number] = synth.open(first, Params(seed=seed))
-        numbers = list(live)
-        for number, piece in zip(numbers, synth.step([live[n] for n in numbers]), strict=True):
-            assert piece.error is None
-            if piece.samples.size:
-                result[number].append(piece.samples.copy())
-            if piece.last:
-                synth.close(live.pop(number))
-        clock += 1
-    return result
+from tests.trt import bundles
+from tests.trt.voices import TEXT, speak, standins, synth_of, voices
 
 
 def test_it_speaks_as_onnx_runtime_does(onnx: Bundle, tmp_path: Path, version: str, gpu: Fake) -> None:
     """A prompt in pieces, 300 steps, rows beside each other that come and go, a cancelled one: to the sample."""
     world = standins(version)
-    plans = bundles.plan_bundle(tmp_path / "voice", onnx)
+    plans = bundles.plan_bundle(tmp_path / "plans", onnx)
     long_text = "good morning time word " * 12
     wanted = [(0, long_text, 1), (1, TEXT, 2), (0, TEXT, 3), (1, "Thank you.", 4)]
     results = []
@@ -115,16 +43,13 @@ def test_it_speaks_as_onnx_runtime_does(onnx: Bundle, tmp_path: Path, version: s
     assert gpu.left() == {}
 
 
-def test_serving_allocates_nothing(onnx: Bundle, tmp_path: Path, gpu: Fake) -> None:
-    reason = bindings.unavailable("10.3.0")
-    if reason:
-        pytest.skip(reason)
-    world = standins("10.3.0")
+def test_serving_allocates_nothing(onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake) -> None:
+    world = standins(newest)
     with voices(bundles.plan_bundle(tmp_path / "voice", onnx)) as (opened, _):
         assert (gpu.live("device"), gpu.live("pinned")) == (3, 1), "the arena, and two engines' weights"
         before = {kind: gpu.total(kind) for kind in ("device", "pinned", "stream", "event", "context")}
-        for job in range(100):
-            speak(opened, [(job % 2, "Thank you.", job)])
+        for job in range(0, 102, 3):
+            speak(opened, [(0, "Thank you.", job), (1, TEXT, job + 1), (1, "Thank you.", job + 2)])
         assert {kind: gpu.total(kind) for kind in before} == before
         world.asks = 4096
         with pytest.raises(EngineError, match="while serving"):
@@ -132,3 +57,57 @@ def test_serving_allocates_nothing(onnx: Bundle, tmp_path: Path, gpu: Fake) -> N
         world.asks = 0
     gc.collect()
     assert gpu.left() == {}
+
+
+def test_the_host_has_little_to_do_in_a_step(onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake) -> None:
+    """What a run takes beside the network itself; in the stand-in that includes the copies of the device."""
+    world = standins(newest)
+    with voices(bundles.plan_bundle(tmp_path / "voice", onnx)) as (opened, arena):
+        spent, begin, runs = sum(arena.cpu_s.values()), world.spent_s, world.runs
+        speak(opened, [(0, TEXT, 1), (1, TEXT, 2)], steps=200)
+        runs = world.runs - runs
+        share_ms = (sum(arena.cpu_s.values()) - spent - (world.spent_s - begin)) / runs * 1e3
+        print(f"host share of a run: {share_ms:.3f} ms of {runs} runs")
+    assert runs > 200
+    assert share_ms < 2.0
+
+
+def test_steps_are_recorded_and_launched(onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake) -> None:
+    standins(newest)
+    plans = bundles.plan_bundle(tmp_path / "voice", onnx)
+    results = []
+    for recorded in (True, False):
+        launched = gpu.calls("cuGraphLaunch")
+        with voices(plans, settings.Engine(threads=1, cuda_graphs=recorded)) as (opened, _):
+            results.append(speak(opened, [(0, TEXT, 1)], steps=100)[0])
+        launched = gpu.calls("cuGraphLaunch") - launched
+        assert launched > 90 if recorded else launched == 0
+    np.testing.assert_array_equal(*[np.concatenate(pieces) for pieces in results])
+
+
+def test_contexts_are_as_many_as_wanted_and_as_fit(
+    onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = standins(newest)
+    plans = bundles.plan_bundle(tmp_path / "voice", onnx)
+    for wanted, made in ((0, 6), (1, 3), (5, 10)):  # a plan of two profiles and one of one; three slots
+        with voices(plans, settings.Engine(threads=1, contexts=wanted)):
+            assert world.contexts == made
+        gc.collect()  # the stand-ins' callbacks hold them
+    world.weights = (1 << 30) - (32 << 20)  # two of them leave what is to be spared
+    with voices(plans, settings.Engine(threads=1, contexts=5)) as (opened, _):
+        assert world.contexts == 3
+        assert speak(opened, [(0, TEXT, 1)])[0]
+
+
+def test_what_stays_on_the_device_is_not_shown(onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake) -> None:
+    standins(newest)
+    with voices(bundles.plan_bundle(tmp_path / "voice", onnx)) as (opened, arena):
+        network = synth_of(opened)._generator.engine
+        assert {"hidden", "past_k.0", "present_v.1"} <= network.resident
+        assert network.bind("hidden", (1, 64)).size == 0
+        with pytest.raises(EngineError, match="stays on the device"):
+            network.row("hidden", 0)
+        names = {row.name for row in arena.plan()}
+        assert {"chattts.gpt.past_k.0", "chattts.gpt.activations", "chattts.vocoder.hidden"} <= names
+        assert "chattts.gpt.present_k.0" not in names, "it shares memory"

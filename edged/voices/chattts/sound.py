@@ -53,7 +53,7 @@ class Vocoder:
             self._engine.clear("past_frames", row)
 
     def hidden(self, steps: int) -> Floats:
-        """Where the hidden states [steps, width] of the next run go, in an engine that they do not stay in."""
+        """Where the hidden states [steps, width] of the next run go, where they are not resident."""
         hidden: NDArray[Any] = self._engine.bind("hidden", (1, steps, self.width))
         return hidden[0]  # type: ignore[no-any-return]
 
@@ -114,9 +114,8 @@ class Sound:
     def open(self) -> Track:
         if not self._free:
             raise EngineError("more utterances at once than the voice has slots")
-        track = Track(self._free.pop())
-        self._vocoder.begin(track.lane)
-        return track
+        self._vocoder.begin(self._free[-1])  # which may fail, and must not cost a lane
+        return Track(self._free.pop())
 
     def close(self, track: Track) -> None:
         if track.lane >= 0:
