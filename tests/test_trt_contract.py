@@ -1,8 +1,8 @@
-"""Every name and signature of TensorRT and pycuda in the code, held against the real bindings of each version.
+"""Every name and signature of TensorRT and pycuda in the code, held against the real bindings.
 
-The bindings are looked at in a process for each version, which prints what it found; nothing of TensorRT runs.
-Attributes of modules are resolved as they are written. Calls of native objects are known by the name of the
-variable that holds one (`_HOLDERS`), and must fit one of the signatures in the docstring that pybind11 writes.
+The bindings are looked at in a process for each version, which prints what it found; nothing of TensorRT
+runs. Attributes of modules are resolved as they are written. Calls of native objects are known by the name of
+the variable that holds one (`_HOLDERS`), and must fit a signature in the docstring that pybind11 writes.
 """
 
 from __future__ import annotations

@@ -72,7 +72,10 @@ class Engine(Protocol):
         """Zeros in a row of a tensor."""
 
     def move(self, name: str, source: int, target: int, count: int) -> None:
-        """Copies the first `count` positions of a row to another; of a cache [rows, heads, positions, width]."""
+        """Copies `count` positions, from the first, of a row of a cache to another.
+
+        The cache is [rows, heads, positions, width].
+        """
 
     def lanes(self, spec: TensorSpec, tensor: str, arena: Arrays, owner: str) -> Lanes:
         """Rings that fill the input `tensor` [1, steps, width]. spec: their name, type and shape

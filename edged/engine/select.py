@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from edged import native, settings
 from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
+from edged.engine.request import Decoder, Request
 from edged.errors import BundleBackendMismatch, EngineError
 from edged.log import event as log_event
 
@@ -22,37 +22,9 @@ TENSORRT = "tensorrt"
 BACKENDS = ("onnxruntime", TENSORRT)
 
 
-@dataclass(frozen=True, slots=True)
-class Decoder:
-    """The files of a native decoder. libraries: by the name of their level, see `edged.native`."""
-
-    index: Path
-    weights: Path
-    libraries: Mapping[str, Path]
-
-
 def threads(wanted: int) -> int:
     """0 means one thread a core, at most two: a third gains little on a one-pass voice."""
     return wanted or min(2, len(os.sched_getaffinity(0)))
-
-
-@dataclass(frozen=True, slots=True)
-class Request:
-    """An engine that is wanted. decoder: what can run instead of the network, where the processor and the
-    settings allow it.
-
-    For a device: resident are the tensors that need never leave it, work the arrays beside the tensors, such
-    as lanes, and slots how many utterances it serves at once (0: not known).
-    """
-
-    name: str  # prefixes its buffers
-    path: Path
-    inputs: Sequence[TensorSpec]
-    outputs: Sequence[TensorSpec]
-    decoder: Decoder | None = None
-    resident: frozenset[str] = frozenset()
-    work: Sequence[TensorSpec] = ()
-    slots: int = 0
 
 
 def load(

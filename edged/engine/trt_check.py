@@ -6,7 +6,7 @@ Loading thread; pure. Neighbours: `trt_open.py` calls it, `trt_runtime.py` reads
 from __future__ import annotations
 
 from edged.engine.api import TensorSpec
-from edged.engine.select import Request
+from edged.engine.request import Request
 from edged.engine.trt_runtime import NativeEngine, PlanTensor
 from edged.errors import EngineError
 

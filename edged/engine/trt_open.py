@@ -19,7 +19,7 @@ from edged.engine.buffers import Arena
 from edged.engine.cuda import Device
 from edged.engine.device_memory import DeviceMemory, aligned
 from edged.engine.plan import buffer_row
-from edged.engine.select import Request
+from edged.engine.request import Request
 from edged.engine.trt import TrtEngine
 from edged.engine.trt_allocator import CountingAllocator
 from edged.engine.trt_context import Context, recordable

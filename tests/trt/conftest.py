@@ -1,5 +1,5 @@
-"""Tests of this folder run in a forked process each, with real pycuda on a stand-in for the driver, and with the
-real bindings of TensorRT, whose engines are stand-ins."""
+"""Tests of this folder run in a forked process each, with real pycuda on a stand-in for the driver, and with
+the real bindings of TensorRT, whose engines are stand-ins."""
 
 from __future__ import annotations
 

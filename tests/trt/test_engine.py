@@ -1,4 +1,4 @@
-"""The TensorRT backend under a real voice: it sounds as with ONNX Runtime, and serving allocates nothing."""
+"""The TensorRT backend under a real voice: the same sounds, and nothing allocated."""
 
 from __future__ import annotations
 

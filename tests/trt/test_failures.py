@@ -1,4 +1,4 @@
-"""What native code refuses, one call after the other: the right error, nothing left behind, and the next job works."""
+"""What native code refuses, call by call: the right error, nothing left behind, and the next job works."""
 
 from __future__ import annotations
 
@@ -59,7 +59,7 @@ def test_a_failed_start_leaves_nothing(onnx: Bundle, tmp_path: Path, newest: str
     for call, places in NATIVE.items():
         for nth in places:
             world.fail[call] = nth
-            with pytest.raises(EngineError, match="profile|context|cannot load"):
+            with pytest.raises(EngineError, match=r"profile|context|cannot load"):
                 open_voices(plans, CONFIG, Arena())
             gc.collect()
             assert world.fail[call] == 0
@@ -78,6 +78,10 @@ def test_a_failed_run_is_told_and_the_next_one_works(
         wanted = [(0, TEXT, 1), (1, TEXT, 2)]
         expected = [np.concatenate(pieces) for pieces in speak(opened, wanted, steps=40)]
 
+        def thrice() -> None:
+            for _ in range(3):
+                speak(opened, wanted, steps=40)
+
         def still_works(what: str) -> None:
             synth = synth_of(opened)
             for stream in list(synth._seated):
@@ -92,16 +96,14 @@ def test_a_failed_run_is_told_and_the_next_one_works(
             for nth in (1, 4):
                 gpu.fail(call, BROKEN, nth)
                 with pytest.raises(EdgedError) as caught:
-                    for _ in range(3):
-                        speak(opened, wanted, steps=40)
+                    thrice()
                 gpu.fail(call, 0)
                 assert type(caught.value) is kind, (call, caught.value)
                 still_works(call)
         for call in ("execute_async_v3", "set_input_shape", "set_tensor_address"):
             world.fail[call] = 7
-            with pytest.raises(EngineError, match="illegal|no input|cannot lie") as caught:
-                for _ in range(3):
-                    speak(opened, wanted, steps=40)
+            with pytest.raises(EngineError, match=r"illegal|no input|cannot lie") as caught:
+                thrice()
             world.fail[call] = 0
             still_works(call)
 

@@ -57,7 +57,7 @@ def synth_of(opened: list[Voice]) -> ChatSynthesizer:
 def speak(
     opened: list[Voice], wanted: list[tuple[int, str, int]], steps: int = 0
 ) -> list[list[NDArray[np.float32]]]:
-    """The pieces of utterances (voice, text, seed) that begin two steps after one another; steps: at least."""
+    """The pieces of utterances (voice, text, seed), begun two steps apart; steps: at least, of each."""
     synth = synth_of(opened)
     synth._sampling = data.Sampling(min_steps=steps) if steps else data.Sampling()
     result: list[list[Any]] = [[] for _ in wanted]

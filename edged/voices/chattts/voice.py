@@ -16,6 +16,7 @@ from edged.bundle import Bundle
 from edged.engine import select
 from edged.engine.api import Engine
 from edged.engine.buffers import Arena
+from edged.engine.request import Decoder, Request
 from edged.errors import BadSpeaker, BundleManifestInvalid
 from edged.job import Params
 from edged.voices import load
@@ -114,11 +115,11 @@ def engine(bundle: Bundle, name: str, config: settings.Engine, arena: Arena) -> 
     return opened
 
 
-def request(bundle: Bundle, name: str, config: settings.Engine) -> select.Request:
+def request(bundle: Bundle, name: str, config: settings.Engine) -> Request:
     entry = bundle.engine(name)
     inputs, outputs = interface(bundle, entry, config)
     past = (spec.name for spec in (*inputs, *outputs) if spec.name.startswith(("past_", "present_")))
-    return select.Request(
+    return Request(
         f"{bundle.manifest.name}.{name}",
         bundle.path / entry.file,
         inputs,
@@ -129,13 +130,13 @@ def request(bundle: Bundle, name: str, config: settings.Engine) -> select.Reques
     )
 
 
-def decoder_files(bundle: Bundle) -> select.Decoder | None:
+def decoder_files(bundle: Bundle) -> Decoder | None:
     """What a bundle has of a native decoder."""
     files = {entry.name: bundle.path / entry.file for entry in bundle.manifest.data}
     libraries = {name.removeprefix(DECODER): path for name, path in files.items() if name.startswith(DECODER)}
     if not libraries or DECODER_INDEX not in files or "gpt-weights" not in files:
         return None
-    return select.Decoder(files[DECODER_INDEX], files["gpt-weights"], libraries)
+    return Decoder(files[DECODER_INDEX], files["gpt-weights"], libraries)
 
 
 def speaker_data(bundle: Bundle, person: data.Speaker) -> SpeakerData:
