@@ -13,7 +13,7 @@ from typing import Literal
 
 from edged.engine.api import Shape, TensorSpec
 
-Kind = Literal["buffer", "weights", "bound"]
+Kind = Literal["buffer", "weights", "bound", "device"]
 SMALL_MB = 0.1  # rows below this are told together, one line an engine
 _NUMBERED = re.compile(r"(.*?)(\d+)")
 
@@ -23,7 +23,8 @@ class PlanRow:
     """One line of the memory plan.
 
     kind: `buffer` is allocated at start, `weights` are a file's (the runtime may keep them in another
-    form), `bound` is the most that is taken while serving. rows: how many alike this line stands for.
+    form), `bound` is the most that is taken while serving, `device` is memory of the GPU.
+    rows: how many alike this line stands for.
     """
 
     name: str
@@ -40,6 +41,11 @@ def buffer_row(spec: TensorSpec, owner: str = "") -> PlanRow:
 
 def weights_row(name: str, nbytes: int) -> PlanRow:
     return PlanRow(f"{name}.weights", (nbytes,), "uint8", nbytes / 1e6, "weights")
+
+
+def device_row(name: str, megabytes: float) -> PlanRow:
+    """Everything that a bundle has on the GPU: weights, activations, buffers."""
+    return PlanRow(f"{name}.device", (round(megabytes * 1e6),), "uint8", megabytes, "device")
 
 
 def bound_row(setting: str, nbytes: int) -> PlanRow:

@@ -27,7 +27,8 @@ class Request:
     settings allow it.
 
     For a device: resident are the tensors that need never leave it, work the arrays beside the tensors, such
-    as lanes, and slots how many utterances it serves at once (0: not known).
+    as lanes, and slots how many utterances it serves at once (0: not known). plugin is the library that the
+    plan needs, if any.
     """
 
     name: str  # prefixes its buffers
@@ -38,3 +39,4 @@ class Request:
     resident: frozenset[str] = frozenset()
     work: Sequence[TensorSpec] = ()
     slots: int = 0
+    plugin: Path | None = None

@@ -51,11 +51,12 @@ def open_engines(
     """
     for request in requests:
         require(backend, request.path.name)
-        arena.weights(request.name, weights_bytes(request.path))
     if backend == TENSORRT:  # `preflight` has found what native code will need
         from edged.engine.trt_open import open_engines as open_on_device
 
         return list(open_on_device(requests, arena, config))
+    for request in requests:
+        arena.weights(request.name, weights_bytes(request.path))
     opened: list[Engine] = []
     try:
         for request in requests:

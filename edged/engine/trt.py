@@ -62,6 +62,7 @@ class TrtEngine(DeviceTensors):
         self._buffers = arena.tensors(seen, name)
         self._bound: dict[str, tuple[Shape, int]] = {}
         self._views: dict[str, NDArray[Any]] = {}
+        self._addresses = self._packed_addresses()
         self._context: Context | None = None
         self._ups: list[tuple[NDArray[Any], NDArray[Any]]] = []  # (page-locked, ours) of what goes up
         self._downs: list[tuple[NDArray[Any], NDArray[Any]]] = []
@@ -77,7 +78,7 @@ class TrtEngine(DeviceTensors):
         if self._bound.get(name) == (shape, row):
             return self._views[name]
         if name in self.pieces:
-            self.pieces[name].at(shape, row)
+            self._addresses[name] = self.pieces[name].at(shape, row)
             view = _UNSEEN
         elif name in self._buffers:
             view = self._buffers[name].view(shape, row)
@@ -123,6 +124,7 @@ class TrtEngine(DeviceTensors):
     def run(self) -> None:
         begin = thread_time()
         self._rig.device.use()
+        self._rig.copies.rest()
         context = self._context or self._settle()
         try:
             self._rig.copies.before(context.stream)
@@ -159,7 +161,7 @@ class TrtEngine(DeviceTensors):
         context = next((each for each in able if each.key == key), None)
         if context is None:
             context = min(able, key=lambda each: each.used)
-            context.bind(key, shapes, self._addresses())
+            context.bind(key, shapes, self._addresses)
             self._compare(context)
         self._ups = [(self._up.pinned(n, self._bound[n][0]), self._views[n]) for n in self._up.specs]
         self._downs = [(self._down.pinned(n, self._bound[n][0]), self._views[n]) for n in self._down.specs]
@@ -168,15 +170,18 @@ class TrtEngine(DeviceTensors):
         self._context = context
         return context
 
-    def _addresses(self) -> dict[str, int]:
-        found = {name: piece.at(*self._bound[name]) for name, piece in self.pieces.items()}
+    def _packed_addresses(self) -> dict[str, int]:
+        """Of what the host sees: always the same, whatever is bound."""
+        found = {name: self._down.address(name) for name in self._down.specs}
         for name in self._up.specs:  # the value of a shape is read by the processor
             found[name] = self._up.host_address(name) if name in self._hosted else self._up.address(name)
-        return found | {name: self._down.address(name) for name in self._down.specs}
+        return found
 
     def _compare(self, context: Context) -> None:
         """What will come out must have the bound shape: more would be written over what lies behind it."""
-        for name in self.outputs:
+        for name, spec in self.outputs.items():
+            if spec.alias:  # has the shape of an input
+                continue
             wanted, found = self._bound[name][0], context.output_shape(name)
             if len(found) != len(wanted) or any(n not in (-1, m) for n, m in zip(found, wanted, strict=True)):
                 context.key = None

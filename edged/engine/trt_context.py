@@ -39,6 +39,7 @@ class Context:
     def bind(self, key: Hashable, shapes: dict[str, Shape], addresses: dict[str, int]) -> None:
         """Tells TensorRT what differs from before. Raises `EngineError`."""
         self.key, self.fresh = None, True
+        self._graphs.forget()  # what was recorded of other shapes and addresses is void
         for name, shape in shapes.items():
             if self._shapes.get(name) != shape:
                 self._native.shape(name, shape)

@@ -18,7 +18,8 @@ from edged.engine.api import TensorSpec
 from edged.engine.buffers import Arena
 from edged.engine.cuda import Device
 from edged.engine.device_memory import DeviceMemory, aligned
-from edged.engine.plan import buffer_row
+from edged.engine.plan import PlanRow
+from edged.engine.plugins import load_plugin
 from edged.engine.request import Request
 from edged.engine.trt import TrtEngine
 from edged.engine.trt_allocator import CountingAllocator
@@ -41,6 +42,7 @@ class _Loaded:
     resident: list[TensorSpec]
     packed: tuple[Packed, Packed]
     profiles: list[int]
+    weights: int  # bytes
 
     @property
     def carved(self) -> int:
@@ -105,6 +107,9 @@ def _open(
 
 
 def _load(request: Request, runtime: Runtime) -> _Loaded:
+    if request.plugin is not None:
+        load_plugin(request.plugin)
+    before = runtime.allocator.nbytes
     native = runtime.load(request.path)
     try:
         trt_check.check(request, native)
@@ -116,7 +121,8 @@ def _load(request: Request, runtime: Runtime) -> _Loaded:
             Packed([spec for spec in seen if spec.name in names]),
             Packed([spec for spec in seen if spec.name not in names]),
         )
-        return _Loaded(request, native, resident, packed, list(range(native.profiles)))
+        weights = runtime.allocator.nbytes - before
+        return _Loaded(request, native, resident, packed, list(range(native.profiles)), weights)
     except BaseException:
         native.close()
         raise
@@ -152,14 +158,9 @@ def _engine(one: _Loaded, contexts: list[Context], rig: Rig, arena: Arena) -> Tr
     for spec in one.resident:
         shared = pieces.get(spec.alias)
         pieces[spec.name] = Piece(spec, shared.address, shared.pitch) if shared else carve(memory, spec)
-        if shared is None:
-            arena.note(buffer_row(spec, request.name))
-    work = {}
-    for spec in request.work:
-        work[spec.name] = carve(memory, spec)
-        arena.note(buffer_row(spec, request.name))
-    activations = sum(one.native.activations[profile] for profile in one.profiles)
-    arena.note(buffer_row(TensorSpec("activations", "uint8", (activations,)), request.name))
+    work = {spec.name: carve(memory, spec) for spec in request.work}
+    for row in _rows(one):
+        arena.note(row)
     for packed in one.packed:
         packed.place(memory)
     return TrtEngine(
@@ -174,3 +175,17 @@ def _engine(one: _Loaded, contexts: list[Context], rig: Rig, arena: Arena) -> Tr
         rig,
         arena,
     )
+
+
+def _rows(one: _Loaded) -> list[PlanRow]:
+    """What it has on the device, and of the host page-locked."""
+    owner = one.request.name
+    activations = sum(aligned(one.native.activations[profile]) for profile in one.profiles)
+    rows = [
+        PlanRow(f"{owner}.{spec.name}", spec.shape, spec.dtype, piece_bytes(spec) / 1e6, "device")
+        for spec in (*one.resident, *one.request.work)
+        if not spec.alias
+    ]
+    parts = (("weights", one.weights), ("activations", activations), ("mirror", one.mirrored))
+    rows += [PlanRow(f"{owner}.{name}", (n,), "uint8", n / 1e6, "device") for name, n in parts]
+    return [*rows, PlanRow(f"{owner}.pinned", (one.mirrored,), "uint8", one.mirrored / 1e6)]

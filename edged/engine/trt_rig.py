@@ -28,13 +28,12 @@ class Copies:
     def begin(self) -> Stream:
         """The stream for the next copy. Raises `EngineError` while a failed run has not come to rest."""
         self._device.use()
-        self._rest()
+        self.rest()
         self._pending = True
         return self._stream
 
     def before(self, stream: Stream) -> None:
-        """What comes next in this stream begins after the copies. Raises as `begin` does."""
-        self._rest()
+        """What comes next in this stream begins after the copies."""
         if self._pending:
             self._event.record(self._stream)
             stream.wait(self._event)
@@ -44,9 +43,10 @@ class Copies:
         touches the memory that all share."""
         self._failed.append(stream)
         with suppress(EdgedError):  # what failed may fail again; then whoever comes next waits
-            self._rest()
+            self.rest()
 
-    def _rest(self) -> None:
+    def rest(self) -> None:
+        """Waits for what failed runs have left. Raises `EngineError`."""
         while self._failed:
             self._failed[-1].synchronize()
             self._failed.pop()

@@ -36,14 +36,15 @@ class Piece:
     def at(self, shape: Shape, row: int) -> int:
         """The address of so much of it from a row on. Raises `ShapeExceeded`."""
         most = self.spec.shape
-        inside = len(shape) == len(most) and all(0 < n <= m for n, m in zip(shape, most, strict=True))
-        whole = shape[1:] == most[1:] if row or (shape and shape[0] > 1) else True
-        apart = bool(shape) and shape[0] > 1 and self.pitch != self.row_bytes
-        if not inside or not whole or apart or not 0 <= row <= most[0] - shape[0]:
-            raise ShapeExceeded(
-                f"{self.spec.name}: shape {list(shape)} from row {row} does not fit {list(most)}"
-            )
-        return self.address + row * self.pitch
+        count = shape[0] if len(shape) == len(most) else 0
+        beside = count == 1 or self.pitch == self.row_bytes
+        if 0 < count <= most[0] - row and row >= 0 and beside:
+            if shape[1:] == most[1:]:
+                return self.address + row * self.pitch
+            # Less than a row begins where the row does; nothing may follow it.
+            if count == 1 and all(0 < n <= m for n, m in zip(shape, most, strict=True)):
+                return self.address + row * self.pitch
+        raise ShapeExceeded(f"{self.spec.name}: shape {list(shape)} from row {row} does not fit {list(most)}")
 
     def row(self, row: int) -> int:
         if not 0 <= row < self.spec.shape[0]:
