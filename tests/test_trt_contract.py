@@ -23,18 +23,22 @@ from tests.cuda import fake
 from tests.trt import bindings
 
 ROOT = Path(__file__).resolve().parent.parent
-# In modules that import tensorrt: what a variable or attribute of this name holds.
+# In modules that use TensorRT: what a variable or attribute of this name holds.
 _HOLDERS = {
     ("NativeEngine", "_native"): "ICudaEngine",
     ("NativeContext", "_native"): "IExecutionContext",
     ("", "runtime"): "Runtime",
     ("", "builder"): "Builder",
     ("", "config"): "IBuilderConfig",
-    ("", "network"): "INetworkDefinition",
     ("", "parser"): "OnnxParser",
     ("", "profile"): "IOptimizationProfile",
     ("", "cache"): "ITimingCache",
     ("", "inspector"): "EngineInspector",
+    ("", "definition"): "INetworkDefinition",
+    ("", "shapes"): "IOptimizationProfile",
+    ("", "engine"): "ICudaEngine",
+    ("", "context"): "IExecutionContext",
+    ("", "_context"): "IExecutionContext",
 }
 # Gone in one of the versions: never to be used, whoever holds them.
 _GONE = {
@@ -102,23 +106,41 @@ for kind, name, count, keywords in wanted["calls"]:
 for kind, name, parameters in wanted["methods"]:
     method = getattr(getattr(module, kind, None), name, None)
     known = signatures(method) if method is not None else []
-    if not any([a for a, _ in args] == parameters for args in known):
+    # What native code calls by position need have the number of parameters only.
+    same = lambda args: len(args) == parameters if isinstance(parameters, int) else [a for a, _ in args] == parameters
+    if not any(map(same, known)):
         bad.append(f"{kind}.{name}({parameters}): known are {known}")
 print(json.dumps({"version": getattr(module, "__version__", ""), "bad": bad, "looked": len(wanted["calls"])}))
 """
 
 
 def importers(package: str, folder: Path = ROOT / "edged") -> dict[Path, ast.Module]:
-    """The modules that import a package, at the top or inside."""
+    """The modules that import a package, at the top or inside, by name or with `need`."""
     found = {}
     for path in sorted(folder.rglob("*.py")):
         tree = ast.parse(path.read_text())
         for node in ast.walk(tree):
             names = [a.name for a in node.names] if isinstance(node, ast.Import) else []
             names += [node.module or ""] if isinstance(node, ast.ImportFrom) and not node.level else []
+            if isinstance(node, ast.Call) and dotted(node.func).rpartition(".")[2] in (
+                "need",
+                "import_module",
+            ):
+                names += [a.value for a in node.args[:1] if isinstance(a, ast.Constant)]
             if any(name.partition(".")[0] == package for name in names):
                 found[path] = tree
     return found
+
+
+def runners() -> dict[Path, ast.Module]:
+    """The modules that run native contexts, which they need not import anything for."""
+    trees = {path: ast.parse(path.read_text()) for path in sorted((ROOT / "edged").rglob("*.py"))}
+    call = "execute_async_v3"
+    return {
+        path: tree
+        for path, tree in trees.items()
+        if any(isinstance(node, ast.Attribute) and node.attr == call for node in ast.walk(tree))
+    }
 
 
 def dotted(node: ast.AST) -> str:
@@ -155,7 +177,7 @@ def uses(tree: ast.Module) -> Iterator[tuple[str, str, int, list[str]]]:
                 yield kind, target.attr, -1, []
 
 
-def overridden(tree: ast.Module, root: str) -> Iterator[tuple[str, str, list[str]]]:
+def overridden(tree: ast.Module, root: str) -> Iterator[tuple[str, str, int]]:
     """Public methods of classes that build on a native one: the class, the method, its parameters."""
     for node in ast.walk(tree):
         if not isinstance(node, ast.ClassDef):
@@ -169,7 +191,7 @@ def overridden(tree: ast.Module, root: str) -> Iterator[tuple[str, str, list[str
                     yield (
                         kind.removeprefix(f"{root}."),
                         method.name,
-                        [argument.arg for argument in method.args.args][1:],
+                        len(method.args.args) - 1,
                     )
 
 
@@ -190,8 +212,9 @@ def looked(module: str, folder: Path, wanted: dict[str, Any], env: dict[str, str
 def asked() -> dict[str, Any]:
     """Of tensorrt: what the code has."""
     found: dict[str, Any] = {"names": set(), "calls": [], "methods": []}
-    for tree in importers("tensorrt").values():
-        found["names"] |= {name for name in names(tree, "trt") if not name.startswith("__")}
+    for tree in {**importers("tensorrt"), **runners()}.values():
+        both = names(tree, "trt") | names(tree, "self._trt")
+        found["names"] |= {name for name in both if not name.startswith("__")}
         found["calls"] += uses(tree)
         found["methods"] += overridden(tree, "trt")
     return {**found, "names": sorted(found["names"])}

@@ -163,9 +163,9 @@ class NativeEngine:
             native = self._native.create_execution_context(strategy)
             if native is None:
                 raise self._runtime.failure(f"{self.name}: cannot make a context")
-            context = NativeContext(self.name, native, self._runtime)
-            context.begin(profile, stream, address, self.activations[profile])
-        return context
+            made = NativeContext(self.name, native, self._runtime)
+            made.begin(profile, stream, address, self.activations[profile])
+        return made
 
     def close(self) -> None:
         """Its contexts must be closed before."""

@@ -57,7 +57,7 @@ def plan_bundle(folder: Path, onnx: Bundle) -> Bundle:
     for entry in onnx.manifest.engines:
         plan = folder / f"engines/{entry.name}.plan"
         inputs = [tensor.spec() for tensor in entry.inputs]
-        host = ["heard", "lead"] if entry.name == "vocoder" else []
+        host = [spec.name for spec in inputs if spec.name == "lead"]  # its value is a place in a tensor
         write_plan(plan, onnx.path / entry.file, ranges(entry.name, inputs), host)
         entries.append(msgspec.structs.replace(entry, file=f"engines/{plan.name}", bytes=plan.stat().st_size))
     manifest = msgspec.structs.replace(onnx.manifest, backend="tensorrt", engines=tuple(entries))
