@@ -107,8 +107,8 @@ for kind, name, parameters in wanted["methods"]:
     method = getattr(getattr(module, kind, None), name, None)
     known = signatures(method) if method is not None else []
     # What native code calls by position need have the number of parameters only.
-    same = lambda args: len(args) == parameters if isinstance(parameters, int) else [a for a, _ in args] == parameters
-    if not any(map(same, known)):
+    found = [len(args) if isinstance(parameters, int) else [a for a, _ in args] for args in known]
+    if parameters not in found:
         bad.append(f"{kind}.{name}({parameters}): known are {known}")
 print(json.dumps({"version": getattr(module, "__version__", ""), "bad": bad, "looked": len(wanted["calls"])}))
 """
