@@ -57,6 +57,8 @@ class Engine(Group, kw_only=True, frozen=True):
     """The inference engine. threads 0 means one per core, at most two; slots 0 means all of a bundle.
 
     fallback: a bundle for bundles that cannot run on this machine's GPU, "" for none.
+    contexts: execution contexts of a TensorRT engine; 0 means one for each utterance at once.
+    cuda_graphs: record the steps of a GPU where its driver can.
     batch, gather_ms: utterances of a one-pass voice in one call, and how long one waits for others.
     """
 
@@ -67,6 +69,8 @@ class Engine(Group, kw_only=True, frozen=True):
     huge_pages: bool = True
     native: bool = True
     slots: Annotated[int, Meta(ge=0, le=64)] = 0
+    contexts: Annotated[int, Meta(ge=0, le=16)] = 0
+    cuda_graphs: bool = True
     batch: Annotated[int, Meta(ge=1, le=64)] = 4
     gather_ms: Annotated[float, Meta(ge=0.0, le=20.0)] = 0.0
 

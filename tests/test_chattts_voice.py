@@ -271,8 +271,10 @@ def test_broken_sound_fails_its_utterance_only(
     good = synth.open(utterance(voices), Params(seed=1))
     bad = synth.open(utterance(voices), Params(seed=2))
 
-    def spoil(track: Any, hidden: Any) -> None:
-        take(track, hidden * np.float32("nan") if track is bad.track and track.steps == 3 else hidden)  # type: ignore[attr-defined]
+    def spoil(track: Any, source: Any, row: int) -> None:
+        if track is bad.track and track.steps == 3:  # type: ignore[attr-defined]
+            source.row("hidden", row)[:] = np.nan
+        take(track, source, row)
 
     monkeypatch.setattr(synth._sound, "take", spoil)
     found: list[float] = []

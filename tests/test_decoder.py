@@ -178,7 +178,7 @@ def test_a_banned_end_is_never_drawn_however_likely() -> None:
 
 def test_it_speaks_as_onnx_runtime_does_with_the_same_bundle(bundle: Bundle, make: Make) -> None:
     reference = Generator(engine(bundle, "gpt", settings.Engine(native=False), Arena()), PIECE)
-    assert not isinstance(reference._engine, DecoderEngine)
+    assert not isinstance(reference.engine, DecoderEngine)
     theirs, _ = speak(reference, [0, 1, 2])
     ours, _ = speak(make(), [0, 1, 2])
     # Until a first code differs, and then everything, as it should: the noise meets other probabilities.
@@ -419,7 +419,7 @@ def test_closing_waits_for_a_step_and_no_other_follows(make: Make) -> None:
         thread.join(30)
         assert ended
         with pytest.raises(EngineError, match="closed"):
-            generator._engine.run()
+            generator.engine.run()
 
 
 def test_two_threads_on_one_processor_take_turns(make: Make) -> None:

@@ -143,8 +143,8 @@ def test_a_manifest_that_contradicts_the_model_allocates_nothing(network, inputs
 
 
 def test_an_unknown_backend_is_refused(network):
-    with pytest.raises(BundleBackendMismatch, match="tensorrt") as caught:
-        select.load(network, "tensorrt", [TABLE, INDEX], [OUT], Arena(), settings.Engine())
+    with pytest.raises(BundleBackendMismatch, match="abacus") as caught:
+        select.load(network, "abacus", [TABLE, INDEX], [OUT], Arena(), settings.Engine())
     assert caught.value.hint
 
 

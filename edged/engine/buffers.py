@@ -10,7 +10,7 @@ voices write and read through the views, `plan.py` tells what there is.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -82,6 +82,7 @@ class Arena:
         self._buffers: dict[str, Buffer] = {}
         self._notes: dict[str, PlanRow] = {}
         self._sealed = False
+        self._when_sealed: list[Callable[[], None]] = []
 
     def allocate(self, spec: TensorSpec, owner: str = "") -> Buffer:
         """A new buffer of the maximum shape. `owner` (voice or engine) prefixes its name in the plan."""
@@ -132,9 +133,15 @@ class Arena:
         self._buffers = {k: b for k, b in self._buffers.items() if not k.startswith(f"{owner}.")}
         self._notes = {k: n for k, n in self._notes.items() if not k.startswith(f"{owner}.")}
 
+    def when_sealed(self, call: Callable[[], None]) -> None:
+        """For memory that is not the arena's: called by `seal`, to refuse what comes later."""
+        self._when_sealed.append(call)
+
     def seal(self) -> None:
         """Makes every buffer resident and refuses every later allocation."""
         self._sealed = True
+        for call in self._when_sealed:
+            call()
         for buffer in self._buffers.values():
             buffer.touch()
 

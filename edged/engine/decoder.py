@@ -23,6 +23,7 @@ from edged.engine.api import Shape, TensorSpec
 from edged.engine.buffers import Arena
 from edged.engine.decoder_index import Index, Sizes
 from edged.engine.decoder_weights import Matrix, Table, Weights
+from edged.engine.host import HostEngine
 from edged.errors import EngineError, ShapeExceeded
 from edged.native import VERSION
 from edged.threads import name_thread
@@ -91,7 +92,7 @@ def open_library(path: Path) -> ctypes.CDLL:
     return library
 
 
-class DecoderEngine:
+class DecoderEngine(HostEngine):
     """Implements `Engine`. A call takes B rows of S tokens; B * S is at most the larger of the rows and of
     the tokens of a prompt."""
 

@@ -8,8 +8,7 @@ allocates nothing of ours. Neighbours: `select.py` creates it, `buffers.py` give
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from pathlib import Path
 from time import thread_time
 from typing import Any
@@ -19,6 +18,8 @@ from numpy.typing import NDArray
 
 from edged.engine.api import Shape, TensorSpec
 from edged.engine.buffers import Arena
+from edged.engine.failures import native_errors
+from edged.engine.host import HostEngine
 from edged.errors import EngineError, ShapeExceeded
 
 # Recent builds of ONNX Runtime report their use over the network and keep a database for that below the home
@@ -42,20 +43,6 @@ _TYPES = {
     "int64": "int64",
     "bool": "bool",
 }
-
-
-@contextmanager
-def native_errors(what: str) -> Iterator[None]:
-    """Turns whatever the native library raises into an `EngineError`; the one place that does."""
-    try:
-        yield
-    except EngineError:
-        raise
-    except MemoryError as error:
-        raise EngineError(f"{what}: out of memory", "free memory on this machine") from error
-    except Exception as error:  # onnxruntime's exceptions share no base class of their own
-        first_line = (str(error).strip() or type(error).__name__).splitlines()[0]
-        raise EngineError(f"{what}: {first_line[:300]}") from error
 
 
 def options(threads: int, spinning: bool) -> ort.SessionOptions:
@@ -92,7 +79,7 @@ def optimize(model: bytes, path: Path) -> None:
 _CPU = ("CPUExecutionProvider", {"arena_extend_strategy": "kSameAsRequested"})
 
 
-class OrtEngine:
+class OrtEngine(HostEngine):
     """One ONNX network on the CPU with all of its tensors in the arena."""
 
     def __init__(

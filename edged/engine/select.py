@@ -1,34 +1,25 @@
 """Chooses the engine class for a backend, and the native decoder where a bundle has one for this processor.
 
-Loading thread only; neighbours: voices above, `ort.py` and `decoder.py` below.
+Loading thread only; neighbours: voices above, `ort.py`, `decoder.py` and `trt.py` below.
 """
 
 from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from pathlib import Path
 
 from edged import native, settings
 from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
+from edged.engine.request import Decoder, Request
 from edged.errors import BundleBackendMismatch, EngineError
 from edged.log import event as log_event
 
 log = logging.getLogger("edged.engine")
 TENSORRT = "tensorrt"
 BACKENDS = ("onnxruntime", TENSORRT)
-
-
-@dataclass(frozen=True, slots=True)
-class Decoder:
-    """The files of a native decoder. libraries: by the name of their level, see `edged.native`."""
-
-    index: Path
-    weights: Path
-    libraries: Mapping[str, Path]
 
 
 def threads(wanted: int) -> int:
@@ -45,27 +36,51 @@ def load(
     config: settings.Engine,
     *,
     name: str = "",
-    decoder: Decoder | None = None,
 ) -> Engine:
-    """Loads a network and allocates its buffers. `name` (default: the file's stem) prefixes them.
+    """Loads one network and allocates its buffers. `name` (default: the file's stem) prefixes them."""
+    request = Request(name or path.stem, path, inputs, outputs)
+    return open_engines([request], backend, arena, config)[0]
 
-    decoder: what can run instead of the network, where the processor and the settings allow it.
+
+def open_engines(
+    requests: Sequence[Request], backend: str, arena: Arena, config: settings.Engine
+) -> list[Engine]:
+    """All engines of a bundle, in order: a device must know the sizes of all before it allocates once.
+
+    Raises `EngineError` or `BundleBackendMismatch`, and then leaves nothing open.
     """
-    require(backend, path.name)
-    if backend == TENSORRT:
-        raise BundleBackendMismatch(f"{path.name}: this version of edged checks TensorRT bundles only")
-    arena.weights(name or path.stem, weights_bytes(path))
-    found = decoder and config.native and _decoder(decoder, inputs, outputs, arena, config, name or path.stem)
-    if found:
-        return found
+    for request in requests:
+        require(backend, request.path.name)
+    if backend == TENSORRT:  # `preflight` has found what native code will need
+        from edged.engine.trt_open import open_engines as open_on_device
+
+        return list(open_on_device(requests, arena, config))
+    for request in requests:
+        arena.weights(request.name, weights_bytes(request.path))
+    opened: list[Engine] = []
+    try:
+        for request in requests:
+            opened.append(_open(request, arena, config))
+    except BaseException:
+        for engine in reversed(opened):
+            engine.close()
+        raise
+    return opened
+
+
+def _open(request: Request, arena: Arena, config: settings.Engine) -> Engine:
+    if request.decoder is not None and config.native:
+        found = _decoder(request.decoder, request.inputs, request.outputs, arena, config, request.name)
+        if found:
+            return found
     from edged.engine.ort import OrtEngine  # 60 ms of import that `edged status` need not pay
 
     return OrtEngine(
-        path,
-        inputs,
-        outputs,
+        request.path,
+        request.inputs,
+        request.outputs,
         arena,
-        name=name or path.stem,
+        name=request.name,
         threads=threads(config.threads),
         spinning=config.spinning,
     )

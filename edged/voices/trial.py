@@ -103,9 +103,9 @@ def hear(task: Task) -> Outcome:
     if others is not None:
         chosen = {card.name: card for other in others for card in cards(other)}
         check_choices(settings, chosen | {voice.card.name: voice.card for voice in voices})
-    arena.seal()
     for voice in voices:
         voice.warm_up()
+    arena.seal()
     if bundle.manifest.golden is not None:
         golden.check(voices[0], bundle.manifest.golden)
     else:

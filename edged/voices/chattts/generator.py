@@ -26,17 +26,16 @@ class Generator:
 
     def __init__(self, engine: Engine, piece: int) -> None:
         """piece: tokens of a prompt that one run may take."""
-        self._engine = engine
+        self.engine = engine
         self.piece = piece
-        caches = [n for n in engine.inputs if n.startswith("past_")]
-        self.rows, _, self.positions, _ = engine.inputs[caches[0]].shape
+        self._caches = [n for n in engine.inputs if n.startswith("past_")]
+        self.rows, _, self.positions, _ = engine.inputs[self._caches[0]].shape
         self.codebooks = engine.inputs["ids"].shape[2]
         self.hidden_size = engine.outputs["hidden"].shape[1]
-        full = {
-            name: engine.bind(name, spec.shape) for name, spec in {**engine.inputs, **engine.outputs}.items()
-        }
-        self._tables = {name: table.shape[1:] for name, table in full.items() if name not in _SHARED}
-        self.caches = [full[name] for name in caches]
+        specs = {**engine.inputs, **engine.outputs}
+        full = {name: engine.bind(name, spec.shape) for name, spec in specs.items()}
+        self._tables = {name: spec.shape[1:] for name, spec in specs.items() if name not in _SHARED}
+        self.caches = [full[name] for name in self._caches]  # empty where they are resident
         self._full = full
         self._last_index = full["last"]
         self._seqlens = full["lengths"]
@@ -70,8 +69,8 @@ class Generator:
     def move(self, source: int, target: int) -> None:
         """Moves an utterance to another row, so that the rows in use stay together."""
         length = int(self.lengths[source])
-        for cache in self.caches:
-            cache[target, :, :length] = cache[source, :, :length]
+        for name in self._caches:
+            self.engine.move(name, source, target, length)
         for name in ("speaker", "temperature", "top_p", "top_k", "penalty", "greedy", "history"):
             self._full[name][target] = self._full[name][source]
         self._latest[target] = self._latest[source]
@@ -144,21 +143,21 @@ class Generator:
         self._full["top_k"][:] = 1
 
     def close(self) -> None:
-        self._engine.close()
+        self.engine.close()
 
     def _run(self, low: int, high: int, count: int) -> None:
         np.add(self.lengths[low:high], count - 1, out=self._seqlens[low:high], casting="unsafe")
-        self._engine.run()
+        self.engine.run()
 
     def _place(self, low: int, count: int, tokens: int) -> None:
         if (low, count, tokens) == self._placed:
             return
         for name, rest in self._tables.items():
-            self._engine.bind(name, (count, *rest), low)
+            self.engine.bind(name, (count, *rest), low)
         self._placed = (low, count, tokens)
 
     def _full_view(self, name: str, shape: tuple[int, ...]) -> NDArray[Any]:
-        return self._engine.bind(name, shape)
+        return self.engine.bind(name, shape)
 
 
 def prompt_rows(

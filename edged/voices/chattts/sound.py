@@ -8,13 +8,14 @@ Neighbours: `synth.py` feeds it and chooses whose turn it is; `windows.py` says 
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from edged.engine.api import Engine
+from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
 from edged.errors import BrokenSound, EngineError
 from edged.job import Samples
@@ -26,6 +27,8 @@ STEP = 2 * HOP  # samples of a decoder step
 LEAD = 2  # frames before a window that are heard in its samples, because the inverse transform overlaps
 FADE = HOP  # samples in which one window takes over from the one before
 WAITING = 16  # steps that may be drawn while a window waits for the vocoder; then the utterance waits, too
+RING = LEFT + LONGEST + WAITING  # steps of a lane
+HIDDEN = "hidden"  # output of the decoder network, input of the vocoder
 
 Floats = NDArray[np.float32]
 
@@ -40,7 +43,6 @@ class Vocoder:
         self.resumes = "past_frames" in engine.inputs
         if self.resumes:
             _, self._kept = engine.inputs["past_frames"].shape
-            self._past = engine.bind("past_frames", engine.inputs["past_frames"].shape)
             self._heard = engine.bind("heard", (1,))
             self._lead = engine.bind("lead", (1,))
         self.close = engine.close
@@ -48,10 +50,10 @@ class Vocoder:
     def begin(self, row: int) -> None:
         """Nothing came before."""
         if self.resumes:
-            self._past[row] = 0
+            self._engine.clear("past_frames", row)
 
     def hidden(self, steps: int) -> Floats:
-        """Where the hidden states [steps, width] of the next run go."""
+        """Where the hidden states [steps, width] of the next run go, where they are not resident."""
         hidden: NDArray[Any] = self._engine.bind("hidden", (1, steps, self.width))
         return hidden[0]  # type: ignore[no-any-return]
 
@@ -97,8 +99,7 @@ class Sound:
     def __init__(self, engine: Engine, arena: Arena, owner: str, tracks: int) -> None:
         self._vocoder = Vocoder(engine)
         self.longest = self._vocoder.longest
-        self._ring = LEFT + LONGEST + WAITING
-        self._lanes = arena.array("hidden", (tracks, self._ring, self._vocoder.width), owner=owner)
+        self._lanes = engine.lanes(rings(tracks, engine.inputs.values()), HIDDEN, arena, owner)
         self._tails = arena.array("tails", (tracks, FADE), owner=owner)
         rise = np.sin(np.linspace(0, np.pi / 2, FADE + 2)[1:-1]) ** 2
         self._rise: Floats = rise.astype(np.float32)
@@ -113,9 +114,8 @@ class Sound:
     def open(self) -> Track:
         if not self._free:
             raise EngineError("more utterances at once than the voice has slots")
-        track = Track(self._free.pop())
-        self._vocoder.begin(track.lane)
-        return track
+        self._vocoder.begin(self._free[-1])  # which may fail, and must not cost a lane
+        return Track(self._free.pop())
 
     def close(self, track: Track) -> None:
         if track.lane >= 0:
@@ -124,11 +124,11 @@ class Sound:
 
     def room(self, track: Track) -> bool:
         """Whether another step may be drawn: what the next window needs must not be overwritten."""
-        return track.steps - track.begin < self._ring
+        return track.steps - track.begin < RING
 
-    def take(self, track: Track, hidden: Floats) -> None:
-        """The hidden state of the next step."""
-        self._lanes[track.lane, track.steps % self._ring] = hidden
+    def take(self, track: Track, source: Engine, row: int) -> None:
+        """The hidden state of the next step: a row of what the decoder network made."""
+        self._lanes.put(track.lane, track.steps, source, HIDDEN, row)
         track.steps += 1
 
     def make(self, track: Track, window: Window) -> Samples:
@@ -136,7 +136,7 @@ class Sound:
         # A first window sees less far ahead than what is kept of it should: its last steps come again.
         after = min(window.stop, window.end - AHEAD) if self._vocoder.resumes else window.stop - LEFT
         after = window.end if window.last else max(window.begin, after)
-        self._fill(self._vocoder.hidden(window.end - window.begin), track.lane, window.begin)
+        self._lanes.fill(track.lane, window.begin, window.end - window.begin)
         whole = self._vocoder.run(
             window.end - window.begin, track.lane, after - window.begin, first=track.chunk == 0
         )
@@ -156,18 +156,12 @@ class Sound:
         """The largest shape first, so that the runtime's workspace is cut from one piece."""
         most = min(LONGEST if self._vocoder.resumes else LEFT + LONGEST, self.longest)
         for steps in (most, min(most, windows.CHUNKS[0] + windows.FIRST_AHEAD)):
-            self._vocoder.hidden(steps)[:] = 0
+            self._lanes.fill(0, 0, steps)
             for first in (False, True):
                 self._vocoder.run(steps, 0, 1, first)
 
     def shut(self) -> None:
         self._vocoder.close()
-
-    def _fill(self, hidden: Floats, lane: int, begin: int) -> None:
-        ring, at = self._lanes[lane], begin % self._ring
-        before = min(len(hidden), self._ring - at)
-        hidden[:before] = ring[at : at + before]
-        hidden[before:] = ring[: len(hidden) - before]
 
     def _fade(self, samples: Samples, tail: Floats) -> None:
         """From what the window before made of these samples to what this one did."""
@@ -176,6 +170,12 @@ class Sound:
         head *= self._rise[:count]
         tail *= self._fall
         head += tail[:count]
+
+
+def rings(tracks: int, inputs: Iterable[TensorSpec]) -> TensorSpec:
+    """The lanes of so many tracks before a vocoder with these inputs."""
+    hidden = next(spec for spec in inputs if spec.name == HIDDEN)
+    return TensorSpec("hidden", hidden.dtype, (tracks, RING, hidden.shape[2]))
 
 
 def whole(engine: Engine, hidden: Floats) -> Samples:

@@ -217,7 +217,7 @@ class ChatSynthesizer:
                 self._retry(stream)
             return
         generator.accept(row, stream.track.steps, fed)
-        self._sound.take(stream.track, generator.hidden[row])
+        self._sound.take(stream.track, generator.engine, row)
         if stream.track.steps >= stream.limit:
             stream.warning = RUNAWAY
             self._finish(stream)

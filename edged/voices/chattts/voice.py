@@ -6,6 +6,9 @@ thread. Neighbours: everything of this package.
 
 from __future__ import annotations
 
+from dataclasses import replace
+from pathlib import Path
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -14,6 +17,7 @@ from edged.bundle import Bundle
 from edged.engine import select
 from edged.engine.api import Engine
 from edged.engine.buffers import Arena
+from edged.engine.request import Decoder, Request
 from edged.errors import BadSpeaker, BundleManifestInvalid
 from edged.job import Params
 from edged.voices import load
@@ -22,10 +26,10 @@ from edged.voices.chattts import data, limits, speakers
 from edged.voices.chattts.frontend import ChatFrontend
 from edged.voices.chattts.generator import Generator
 from edged.voices.chattts.refine import Vocabulary
-from edged.voices.chattts.sound import Sound
+from edged.voices.chattts.sound import HIDDEN, Sound, rings
 from edged.voices.chattts.synth import ChatSynthesizer, SpeakerData
 from edged.voices.chattts.tokens import Tokens
-from edged.voices.demand import interface
+from edged.voices.demand import interface, slots
 
 DECODER_INDEX = "decoder"  # among the data of a bundle, and
 DECODER = "decoder-"  # before the name of the level, a library
@@ -69,8 +73,8 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
             f"{', '.join(person.name for person in people)}"
         )
     sampling = data.read(bundle.data_path("sampling"), data.Sampling)
-    generator = Generator(engine(bundle, "gpt", config, arena), bundle.limit("prompt_piece"))
-    vocoder = engine(bundle, "vocoder", config, arena)
+    gpt, vocoder = _engines(bundle, config, arena)
+    generator = Generator(gpt, bundle.limit("prompt_piece"))
     samples = [tokens.speech(person.text).ids for person in people]
     rows = [speaker_data(bundle, person) for person in people]
     for person, sample, row in zip(people, samples, rows, strict=True):
@@ -95,28 +99,52 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
     return voices
 
 
+def _engines(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[Engine]:
+    """The decoder network and the vocoder. What goes from one to the other stays where it was made."""
+    gpt, vocoder = (request(bundle, name, config) for name in ("gpt", "vocoder"))
+    lanes = rings(gpt.slots, vocoder.inputs)
+    both = [
+        replace(gpt, resident=gpt.resident | {HIDDEN}),
+        replace(vocoder, resident=vocoder.resident | {HIDDEN}, work=(lanes,)),
+    ]
+    return select.open_engines(both, bundle.manifest.backend, arena, config)
+
+
 def engine(bundle: Bundle, name: str, config: settings.Engine, arena: Arena) -> Engine:
+    """One engine alone, for checks: what it makes can be looked at, all but its memory of the past."""
+    (opened,) = select.open_engines([request(bundle, name, config)], bundle.manifest.backend, arena, config)
+    return opened
+
+
+def request(bundle: Bundle, name: str, config: settings.Engine) -> Request:
     entry = bundle.engine(name)
     inputs, outputs = interface(bundle, entry, config)
-    return select.load(
+    past = (spec.name for spec in (*inputs, *outputs) if spec.name.startswith(("past_", "present_")))
+    return Request(
+        f"{bundle.manifest.name}.{name}",
         bundle.path / entry.file,
-        bundle.manifest.backend,
         inputs,
         outputs,
-        arena,
-        config,
-        name=f"{bundle.manifest.name}.{name}",
         decoder=decoder_files(bundle) if name == "gpt" else None,
+        resident=frozenset(past),
+        slots=slots(bundle, config),
+        plugin=plugin(bundle),
     )
 
 
-def decoder_files(bundle: Bundle) -> select.Decoder | None:
+def plugin(bundle: Bundle) -> Path | None:
+    """The library that the plans of a TensorRT bundle need, if they need one."""
+    record = bundle.manifest.tensorrt
+    return bundle.data_path(record.plugin) if record is not None and record.plugin else None
+
+
+def decoder_files(bundle: Bundle) -> Decoder | None:
     """What a bundle has of a native decoder."""
     files = {entry.name: bundle.path / entry.file for entry in bundle.manifest.data}
     libraries = {name.removeprefix(DECODER): path for name, path in files.items() if name.startswith(DECODER)}
     if not libraries or DECODER_INDEX not in files or "gpt-weights" not in files:
         return None
-    return select.Decoder(files[DECODER_INDEX], files["gpt-weights"], libraries)
+    return Decoder(files[DECODER_INDEX], files["gpt-weights"], libraries)
 
 
 def speaker_data(bundle: Bundle, person: data.Speaker) -> SpeakerData:

@@ -1,0 +1,31 @@
+"""What native libraries raise, as `EngineError`: the one place that turns one into the other.
+
+Any thread. Neighbours: every module that calls into an inference runtime.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from edged.errors import EdgedError, EngineError
+
+LONGEST = 300  # characters of a native message that are kept
+
+
+@contextmanager
+def native_errors(what: str) -> Iterator[None]:
+    """what: was being done, for the message. Errors that have their type already pass."""
+    try:
+        yield
+    except EdgedError:
+        raise
+    except MemoryError as error:
+        raise EngineError(f"{what}: out of memory", "free memory on this machine") from error
+    except Exception as error:  # the runtimes' exceptions share no base class of their own
+        raise EngineError(f"{what}: {first_line(str(error)) or type(error).__name__}") from error
+
+
+def first_line(text: str) -> str:
+    lines = text.strip().splitlines()
+    return lines[0][:LONGEST] if lines else ""

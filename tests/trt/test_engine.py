@@ -1,0 +1,113 @@
+"""The TensorRT backend under a real voice: the same sounds, and nothing allocated."""
+
+from __future__ import annotations
+
+import gc
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from edged import settings
+from edged.bundle import Bundle
+from edged.errors import EngineError
+from edged.job import Params
+from tests.cuda.fake import Fake
+from tests.trt import bundles
+from tests.trt.voices import TEXT, speak, standins, synth_of, voices
+
+
+def test_it_speaks_as_onnx_runtime_does(onnx: Bundle, tmp_path: Path, version: str, gpu: Fake) -> None:
+    """A prompt in pieces, 300 steps, rows that come and go, a cancelled one: equal to the sample."""
+    world = standins(version)
+    plans = bundles.plan_bundle(tmp_path / "plans", onnx)
+    long_text = "good morning time word " * 12
+    wanted = [(0, long_text, 1), (1, TEXT, 2), (0, TEXT, 3), (1, "Thank you.", 4)]
+    results = []
+    for bundle in (onnx, plans):
+        with voices(bundle) as (opened, _):
+            spoken = speak(opened, [(0, TEXT, 9)], steps=300)
+            synth = synth_of(opened)
+            early = synth.open(next(iter(opened[0].frontend.utterances(TEXT, Params()))), Params(seed=5))
+            for _ in range(3):
+                synth.step([early])
+            synth.close(early)
+            results.append([*spoken, *speak(opened, wanted)])
+    ours, theirs = results[1], results[0]
+    assert sum(map(len, theirs[0])) > 300 * 500
+    for one, other in zip(ours, theirs, strict=True):
+        assert [len(piece) for piece in one] == [len(piece) for piece in other]
+        np.testing.assert_array_equal(np.concatenate(one), np.concatenate(other))
+    gc.collect()
+    assert (world.engines, world.contexts) == (0, 0)
+    assert gpu.left() == {}
+
+
+def test_serving_allocates_nothing(onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake) -> None:
+    world = standins(newest)
+    with voices(bundles.plan_bundle(tmp_path / "voice", onnx)) as (opened, _):
+        assert (gpu.live("device"), gpu.live("pinned")) == (3, 1), "the arena, and two engines' weights"
+        before = {kind: gpu.total(kind) for kind in ("device", "pinned", "stream", "event", "context")}
+        for job in range(0, 102, 3):
+            speak(opened, [(0, "Thank you.", job), (1, TEXT, job + 1), (1, "Thank you.", job + 2)])
+        assert {kind: gpu.total(kind) for kind in before} == before
+        world.asks = 4096
+        with pytest.raises(EngineError, match="while serving"):
+            speak(opened, [(0, TEXT, 1)])
+        world.asks = 0
+    gc.collect()
+    assert gpu.left() == {}
+
+
+def test_the_host_has_little_to_do_in_a_step(onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake) -> None:
+    """What a run takes beside the network itself; in the stand-in that includes the copies of the device."""
+    world = standins(newest)
+    with voices(bundles.plan_bundle(tmp_path / "voice", onnx)) as (opened, arena):
+        spent, begin, runs = sum(arena.cpu_s.values()), world.spent_s, world.runs
+        speak(opened, [(0, TEXT, 1), (1, TEXT, 2)], steps=200)
+        runs = world.runs - runs
+        share_ms = (sum(arena.cpu_s.values()) - spent - (world.spent_s - begin)) / runs * 1e3
+        print(f"host share of a run: {share_ms:.3f} ms of {runs} runs")
+    assert runs > 200
+    assert share_ms < 2.0
+
+
+def test_steps_are_recorded_and_launched(onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake) -> None:
+    standins(newest)
+    plans = bundles.plan_bundle(tmp_path / "voice", onnx)
+    results = []
+    for recorded in (True, False):
+        launched = gpu.calls("cuGraphLaunch")
+        with voices(plans, settings.Engine(threads=1, cuda_graphs=recorded)) as (opened, _):
+            results.append(speak(opened, [(0, TEXT, 1)], steps=100)[0])
+        launched = gpu.calls("cuGraphLaunch") - launched
+        assert launched > 90 if recorded else launched == 0
+    np.testing.assert_array_equal(*[np.concatenate(pieces) for pieces in results])
+
+
+def test_contexts_are_as_many_as_wanted_and_as_fit(
+    onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    world = standins(newest)
+    plans = bundles.plan_bundle(tmp_path / "voice", onnx)
+    for wanted, made in ((0, 6), (1, 3), (5, 10)):  # a plan of two profiles and one of one; three slots
+        with voices(plans, settings.Engine(threads=1, contexts=wanted)):
+            assert world.contexts == made
+        gc.collect()  # the stand-ins' callbacks hold them
+    world.weights = (1 << 30) - (32 << 20)  # two of them leave what is to be spared
+    with voices(plans, settings.Engine(threads=1, contexts=5)) as (opened, _):
+        assert world.contexts == 3
+        assert speak(opened, [(0, TEXT, 1)])[0]
+
+
+def test_what_stays_on_the_device_is_not_shown(onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake) -> None:
+    standins(newest)
+    with voices(bundles.plan_bundle(tmp_path / "voice", onnx)) as (opened, arena):
+        network = synth_of(opened)._generator.engine
+        assert {"hidden", "past_k.0", "present_v.1"} <= network.resident
+        assert network.bind("hidden", (1, 64)).size == 0
+        with pytest.raises(EngineError, match="stays on the device"):
+            network.row("hidden", 0)
+        names = {row.name for row in arena.plan() if row.kind == "device"}
+        assert {"chattts.gpt.past_k.0", "chattts.gpt.activations", "chattts.vocoder.hidden"} <= names
+        assert "chattts.gpt.present_k.0" not in names, "it shares memory"
