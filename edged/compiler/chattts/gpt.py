@@ -14,6 +14,7 @@ without padding. In both, lengths - last + S must not exceed the positions of th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -43,7 +44,7 @@ def build_gpt(
     path: Path,
     *,
     dialect: str = "ort",
-    precision: Literal["fp32", "int8", "int4"] = "fp32",
+    precision: Literal["fp32", "fp16", "int8", "int4"] = "fp32",
     overrides: Iterable[tuple[str, str]] = (),
     positions: int = 1024,
     slots: int = 4,
@@ -52,6 +53,7 @@ def build_gpt(
     debug: bool = False,
     sensitivity: Sensitivity | None = None,
     block: int | None = None,
+    half: bool = False,
     progress: Progress = silent,
 ) -> Interface:
     """Writes the network to `path` and its weights beside it (`path` + ".data").
@@ -62,8 +64,9 @@ def build_gpt(
     debug: outputs `logits` (before the temperature) and `probs` (after all rules) as well.
     sensitivity: from `calibrate`, makes the rounding of 4-bit layers better than nearest.
     block: columns of a matrix that share a scale, instead of the default of its precision.
+    half: matrix products in float16, in the "standard" dialect only; precision fp16 needs it.
     """
-    plan = Plan(precision, tuple(overrides), sensitivity, block)
+    plan = Plan(precision, tuple(overrides), sensitivity, block, half)
     with WeightFile(path.with_name(path.name + ".data")) as weights:
         network = Network(checkpoint, dialect, plan, weights, positions=positions, kv=kv)
         network.describe(slots=slots, prompt=prompt, debug=debug, progress=progress)
@@ -87,6 +90,8 @@ class Network:
     ) -> None:
         if kv == "int8" and dialect != "ort":
             raise ValueError(f"dialect {dialect!r} has no 8-bit cache")
+        if plan.half and dialect != "standard":
+            raise ValueError(f"dialect {dialect!r} has no products in float16")
         self.checkpoint = checkpoint
         self.sizes = checkpoint.sizes
         self.plan = plan
@@ -100,6 +105,7 @@ class Network:
             theta=self.sizes.rope_theta,
             epsilon=self.sizes.rms_eps,
             cache=kv,
+            half=plan.half,
         )
         self.ops: Dialect = DIALECTS[dialect](self.graph, self.shape)
 
@@ -118,15 +124,13 @@ class Network:
         x = self._embed(ids, text, speaker)
         hidden = self._layers(x, last, slots, progress)
         progress("heads", 0.9)
-        names = ["codes", "end", *(["logits", "probs"] if debug else [])]
-        text_branch, code_branch = (self._head(hidden, rows, stage, debug) for stage in ("text", "code"))
-        graph.node("If", [refine], names, then_branch=text_branch, else_branch=code_branch)
+        self._draw(hidden, rows, refine, debug)
         graph.output("codes", "codes", "int64", ("B", books), (slots, books))
         graph.output("end", "end", "int64", ("B",), (slots,))
         graph.output(hidden, "hidden", "float32", ("B", width), (slots, width))
         if debug:  # [B, 4, 626] for codes, [B, 1, 21178] for text
             most = (slots, books, max(sizes.audio_tokens, sizes.text_tokens))
-            for name in names[2:]:
+            for name in ("logits", "probs"):
                 graph.output(name, name, "float32", ("B", "G", "V"), most)
         progress("heads", 1.0)
 
@@ -201,9 +205,28 @@ class Network:
     def _gain(self, name: str) -> str:
         return self.graph.weight(name, self.checkpoint.tensor("gpt", f"{name}.weight"))
 
-    def _head(self, hidden: str, rows: sampling.Controls, stage: str, debug: bool) -> object:
-        """A branch: scores of one head and the draw from them."""
-        sizes, graph = self.sizes, self.graph.branch(stage)
+    def _draw(self, hidden: str, rows: sampling.Controls, refine: str, debug: bool) -> None:
+        """Codes and end from the text head where `refine` says so, from the code head where not."""
+        graph, stages, more = self.graph, ("text", "code"), ["logits", "probs"] if debug else []
+        names, branches = ["codes", "end"], [graph.branch(stage) for stage in stages]
+        if self.ops.branches:
+            names += more
+            values = [self._head(b, hidden, rows, s, debug) for b, s in zip(branches, stages, strict=True)]
+        else:
+            both = [self._head(graph, hidden, rows, stage, debug) for stage in stages]
+            for n, name in enumerate(names):
+                graph.node("Where", [refine, both[0][n], both[1][n]], [name])
+            names = more  # of different shapes, and for tests only
+            values = [[b.node("Identity", [v]) for v in h[2:]] for b, h in zip(branches, both, strict=True)]
+        if names:
+            text, code = (b.subgraph(found) for b, found in zip(branches, values, strict=True))
+            graph.node("If", [refine], names, then_branch=text, else_branch=code)
+
+    def _head(
+        self, graph: Graph, hidden: str, rows: sampling.Controls, stage: str, debug: bool
+    ) -> list[str]:
+        """Scores of one head and the draw from them: codes, end; for tests scores and probabilities."""
+        sizes = self.sizes
         ops = self.ops.on(graph)
         groups = sizes.codebooks if stage == "code" else 1
         if stage == "code":
@@ -214,6 +237,9 @@ class Network:
             tokens, width, end = sizes.text_tokens, TEXT_WIDTH, self.checkpoint.token_id("[Ebreak]")
         scores = self._linear(hidden, f"head_{stage}", parts, ops)
         scores = ops.node("Reshape", scores, graph.constant([0, groups, tokens]))
+        if not ops.branches:  # words may lie outside the table of codes: this head then draws for nothing
+            inside = ops.node("Min", rows.history, graph.constant([tokens - 1]))
+            rows = replace(rows, history=inside)
         sampled = sampling.sample(
             graph,
             scores,
@@ -230,4 +256,4 @@ class Network:
         outputs = [codes, sampled.end]
         if debug:
             outputs += [scores, sampling.spread(graph, sampled, groups, tokens)]
-        return graph.subgraph(outputs)
+        return outputs
