@@ -1,7 +1,7 @@
 """The voice bundle: a folder with a manifest, engines and data, checked in full before it is used.
 
     NAME/manifest.json   format 1, see `manifest.py`
-    NAME/engines/*.onnx  networks with the maximum shapes of their tensors
+    NAME/engines/*.onnx  networks with the maximum shapes of their tensors; *.plan: compiled by TensorRT
     NAME/data/*          tables of the frontend
     NAME/LICENSE, NOTICE
 
@@ -26,17 +26,20 @@ from edged.errors import (
     BundleHashMismatch,
     BundleManifestInvalid,
     BundleMissing,
+    BundleNotAPlan,
 )
 from edged.manifest import (
     FAMILIES,
     FORMAT,
     MANIFEST,
+    PLAN,
     EngineFile,
     File,
     Golden,
     Licence,
     Manifest,
     Tensor,
+    TensorRT,
     VoiceInfo,
     read_manifest,
 )
@@ -52,12 +55,16 @@ __all__ = [
     "Licence",
     "Manifest",
     "Tensor",
+    "TensorRT",
     "VoiceInfo",
     "find",
     "installed",
     "read_manifest",
     "sha256",
 ]
+
+
+_ONNX_VERSION = 0x08  # first byte of an ONNX file: the field with its version follows
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,6 +82,8 @@ class Bundle:
         files = [*manifest.engines, *manifest.data]
         for entry in files:
             bundle._check_size(entry)
+        for engine in manifest.engines:
+            bundle._check_plan(engine)
         if verify:
             with ThreadPoolExecutor(max_workers=min(4, len(files))) as pool:
                 for entry, digest in zip(files, pool.map(bundle._digest, files), strict=True):
@@ -119,6 +128,20 @@ class Bundle:
             raise BundleFileTruncated(f"{file}: {size} bytes of {entry.bytes}")
         if size > entry.bytes:
             raise BundleHashMismatch(f"{file}: {size} bytes instead of {entry.bytes}")
+
+    def _check_plan(self, engine: EngineFile) -> None:
+        """A plan is made of the GPU's own code: what is none is told before TensorRT reads it."""
+        if not engine.file.endswith(PLAN):
+            return
+        file = self.path / engine.file
+        try:
+            with file.open("rb") as stream:
+                head = stream.read(2)
+        except OSError as error:
+            raise BundleError(f"{file}: {error.strerror}") from error
+        if len(head) < 2 or (head[0] == _ONNX_VERSION and head[1] < 0x20):
+            what = "empty" if len(head) < 2 else "an ONNX file"
+            raise BundleNotAPlan(f"{file}: is {what}, not a TensorRT plan")
 
     def _digest(self, entry: File) -> str:
         try:

@@ -11,6 +11,7 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |-- BundleError            a voice bundle cannot be used
     |   |-- BundleMissing, BundleManifestInvalid, BundleFileMissing, BundleFileTruncated,
     |   |-- BundleHashMismatch, BundleTooNew, BundleFamilyUnknown, BundleBackendMismatch
+    |   |-- BundleNotAPlan       a file that should be a TensorRT plan is something else
     |   |-- BundleTrialFailed    it was tried in a process of its own, and could not be used
     |   `-- BundleInaccurate     its numbers are too far from those of the checkpoint it was built from
     |-- CheckpointError        the weights of a model cannot be compiled
@@ -19,7 +20,10 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |-- EngineError            an engine could not be loaded or failed while running
     |   |-- ShapeExceeded      a request larger than the shapes allocated at start
     |   |-- EmptySpeech        the model ended an utterance before its first sound, each time it was tried
-    |   `-- BrokenSound        the network made samples that are no numbers
+    |   |-- BrokenSound        the network made samples that are no numbers
+    |   `-- GpuUnusable        a bundle's GPU engines cannot run on this machine as it is
+    |       |-- CudaMissing, CudaInitFailed, GpuMissing, DriverTooOld, TensorRTMissing,
+    |       `-- TensorRTMismatch, CapabilityMismatch, DeviceMemoryShort
     |-- RequestError           the request itself is wrong; sending it again will not help
     |   |-- BadJson, BadFrames, FrameTooLarge, BadValue, UnknownField, UnknownOperation
     |   |-- UnknownVoice, UnknownJob, DuplicateId
@@ -175,6 +179,11 @@ class BundleInaccurate(BundleError):
     default_hint = "build it with a higher precision, or keep the worst layers higher with --override"
 
 
+class BundleNotAPlan(BundleError):
+    code = "bundle_not_a_plan"
+    default_hint = "build the bundle on the machine that runs it: edged bundle build ... --backend tensorrt"
+
+
 class BundleTrialFailed(BundleError):
     code = "bundle_trial_failed"
     default_hint = "the bundle in use was kept; copy or rebuild the new one"
@@ -245,6 +254,75 @@ class EmptySpeech(EngineError):
 class BrokenSound(EngineError):
     code = "broken_sound"
     default_hint = "send it again with another seed; if it repeats, the bundle's weights are damaged"
+
+
+class GpuUnusable(EngineError):
+    """What the GPU engines of a bundle need of the machine is not there; found before they are loaded."""
+
+    code = "gpu_unusable"
+    default_hint = "see all of it with: edged doctor; engine.fallback can name a bundle for the processor"
+
+
+class CudaMissing(GpuUnusable):
+    code = "cuda_missing"
+    default_hint = "install NVIDIA's driver, or on a Jetson nvidia-l4t-cuda; then: edged doctor"
+
+
+class CudaInitFailed(GpuUnusable):
+    """The driver would not start. The message has its reason, the hint what helps against it."""
+
+    code = "cuda_init_failed"
+    default_hint = (
+        "restart the machine; if it stays, the service may not open the GPU's device nodes: on a Jetson use "
+        "the drop-in jetson.conf"
+    )
+
+
+class GpuMissing(GpuUnusable):
+    code = "gpu_missing"
+    default_hint = (
+        "look for its nodes (ls /dev/nvidia* /dev/nvmap), and whether CUDA_VISIBLE_DEVICES hides it"
+    )
+
+
+class DriverTooOld(GpuUnusable):
+    """The message has both CUDA versions."""
+
+    code = "driver_too_old"
+    default_hint = "install a newer driver (on a Jetson: a newer JetPack), or rebuild the bundle here"
+
+
+class TensorRTMissing(GpuUnusable):
+    code = "tensorrt_missing"
+    default_hint = (
+        "make JetPack's TensorRT visible to edged's Python: deploy/jetson/use-tensorrt.sh; elsewhere install "
+        "the package tensorrt"
+    )
+
+
+class TensorRTMismatch(GpuUnusable):
+    """A plan runs with the TensorRT that made it. The message has both versions."""
+
+    code = "tensorrt_mismatch"
+    default_hint = (
+        "rebuild the bundle on this machine: edged bundle build chattts --backend tensorrt --checkpoint DIR"
+    )
+
+
+class CapabilityMismatch(GpuUnusable):
+    """A plan runs on the kind of GPU it was made on. The message has both compute capabilities."""
+
+    code = "capability_mismatch"
+    default_hint = (
+        "rebuild the bundle on this machine: edged bundle build chattts --backend tensorrt --checkpoint DIR"
+    )
+
+
+class DeviceMemoryShort(GpuUnusable):
+    """The message has the numbers."""
+
+    code = "device_memory"
+    default_hint = "stop other programs that use the GPU, or rebuild the bundle with fewer --slots"
 
 
 # -- requests -----------------------------------------------------------------------------------

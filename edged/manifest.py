@@ -15,7 +15,7 @@ import msgspec
 from msgspec import Meta
 
 from edged.engine.api import TensorSpec
-from edged.engine.select import require
+from edged.engine.select import TENSORRT, require
 from edged.errors import (
     BundleError,
     BundleFamilyUnknown,
@@ -27,6 +27,7 @@ from edged.errors import (
 FORMAT = 1
 FAMILIES = ("chattts", "hibari", "tone")
 MANIFEST = "manifest.json"
+PLAN = ".plan"  # ending of a network that TensorRT has compiled
 DTYPES = ("float32", "float16", "int64", "int32", "int8", "uint8", "bool")
 MAX_TENSOR_BYTES = 1 << 30  # one tensor of 1 GiB is a damaged manifest, not a voice for an edge box
 MAX_MANIFEST_BYTES = 1 << 20
@@ -136,8 +137,27 @@ class Golden(Record, frozen=True, kw_only=True):
     bands_within_db: float
 
 
-class Manifest(Record, frozen=True, kw_only=True):
-    """manifest.json."""
+class TensorRT(Record, frozen=True, kw_only=True):
+    """What TensorRT plans were built with, and what they need of the machine that runs them.
+
+    version: of TensorRT, "10.3.0"; capability: of the GPU, "8.7"; cuda: that TensorRT was made for, "12.6".
+    device_mb: weights, activations and arenas of the daemon on the GPU. plugin: the data entry with the
+    plugin library, "" for none. clocks: as they were set during the build. measured: figures of the
+    precision check, by the names that `Manifest.thresholds` has.
+    """
+
+    version: Annotated[str, Meta(pattern=r"^\d+\.\d+(\.\d+){0,2}$")]
+    capability: Annotated[str, Meta(pattern=r"^\d+\.\d+$")]
+    cuda: Annotated[str, Meta(pattern=r"^\d+\.\d+$")]
+    device: Text
+    device_mb: Annotated[float, Meta(ge=0)]
+    plugin: str = ""
+    clocks: dict[str, str] = {}
+    measured: dict[str, float] = {}
+
+
+class Manifest(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """manifest.json. What a bundle does not have is not written: an earlier version reads the rest."""
 
     format: int
     name: Name
@@ -155,6 +175,7 @@ class Manifest(Record, frozen=True, kw_only=True):
     golden: Golden | None = None
     # How far the numbers may be from the checkpoint's, by measure, for `edged bundle verify --against`.
     thresholds: dict[str, float] = {}
+    tensorrt: TensorRT | None = None  # exactly when that is the backend
 
 
 class _Head(msgspec.Struct):
@@ -191,6 +212,7 @@ def read_manifest(path: Path) -> Manifest:
         raise BundleManifestInvalid(f"{file}: {error}") from error
     require(manifest.backend, str(path))
     _check_entries(file, manifest)
+    _check_backend(file, manifest)
     _check_limits(file, manifest)
     return manifest
 
@@ -216,6 +238,21 @@ def _check_entries(file: Path, manifest: Manifest) -> None:
                 )
             if math.prod(tensor.shape) * 8 > MAX_TENSOR_BYTES:
                 raise BundleManifestInvalid(f"{file}: {engine.name}.{tensor.name} would need over 1 GiB")
+
+
+def _check_backend(file: Path, manifest: Manifest) -> None:
+    found = manifest.tensorrt
+    if (manifest.backend == TENSORRT) != (found is not None):
+        raise BundleManifestInvalid(
+            f"{file}: the record tensorrt belongs to the backend {TENSORRT!r}, and this one is "
+            f"{manifest.backend!r} {'with' if found else 'without'} it"
+        )
+    if found is None:
+        return
+    if found.plugin and found.plugin not in {entry.name for entry in manifest.data}:
+        raise BundleManifestInvalid(f"{file}: the plugin {found.plugin!r} is not among the data files")
+    if not any(engine.file.endswith(PLAN) for engine in manifest.engines):
+        raise BundleManifestInvalid(f"{file}: has no plan ({PLAN}) for TensorRT")
 
 
 def _check_limits(file: Path, manifest: Manifest) -> None:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import functools
 import importlib.util
+import shutil
 import tempfile
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import Any
 
+import msgspec
 import pytest
 
 from edged import settings
-from edged.bundle import Bundle
+from edged.bundle import Bundle, TensorRT, read_manifest
+from edged.bundle_write import describe, write_manifest
 from edged.compiler import build
 from edged.engine.buffers import Arena
 from edged.voices.api import Voice
@@ -29,6 +32,28 @@ def tone(rate: int = 24_000, work: int = 0, max_symbols: int = 160) -> Path:
     name = "tone" if (rate, work, max_symbols) == (24_000, 0, 160) else f"tone-{rate}-{work}-{max_symbols}"
     out = Path(_folder().name) / name
     return build("tone", out, rate=rate, work=work, max_symbols=max_symbols, name=name)
+
+
+TENSORRT = TensorRT(version="10.3.0", capability="8.7", cuda="12.6", device="Orin", device_mb=400.0)
+NO_NETWORK = b"no network, and no plan that TensorRT could read either\n"
+
+
+def for_tensorrt(source: Path, out: Path, plan: bytes = NO_NETWORK, record: TensorRT = TENSORRT) -> Path:
+    """A copy of a bundle that says it was built for TensorRT; its plans hold these bytes."""
+    shutil.copytree(source, out)
+    manifest = read_manifest(out)
+    engines = []
+    for entry in manifest.engines:
+        file = str(PurePosixPath(entry.file).with_suffix(".plan"))
+        (out / entry.file).unlink()
+        (out / file).write_bytes(plan)
+        digest, size = describe(out, file)
+        engines.append(msgspec.structs.replace(entry, file=file, sha256=digest, bytes=size))
+    write_manifest(
+        out,
+        msgspec.structs.replace(manifest, backend="tensorrt", engines=tuple(engines), tensorrt=record),
+    )
+    return out
 
 
 @functools.cache

@@ -11,6 +11,7 @@ import subprocess
 import sys
 import time
 
+import msgspec
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -107,6 +108,9 @@ def setting(*keys):
     return change
 
 
+RECORD = msgspec.to_builtins(bundles.TENSORRT)
+
+
 @pytest.mark.parametrize(
     ("change", "error"),
     [
@@ -114,7 +118,9 @@ def setting(*keys):
         (setting("format", 0), errors.BundleManifestInvalid),
         (setting("format", "1"), errors.BundleManifestInvalid),
         (setting("family", "opera"), errors.BundleFamilyUnknown),
-        (setting("backend", "tensorrt"), errors.BundleBackendMismatch),
+        (setting("backend", "opera"), errors.BundleBackendMismatch),
+        (setting("backend", "tensorrt"), errors.BundleManifestInvalid),
+        (setting("tensorrt", RECORD), errors.BundleManifestInvalid),
         (setting("sample_rate", 0), errors.BundleManifestInvalid),
         (setting("sample_rate", "24k"), errors.BundleManifestInvalid),
         (setting("sample_rate", 7_999), errors.BundleManifestInvalid),
@@ -148,6 +154,74 @@ def test_faults_of_the_manifest(copy, change, error):
         Bundle.load(copy)
     assert caught.value.hint
     assert str(copy) in caught.value.message
+
+
+# -- bundles for TensorRT ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def planned(tmp_path):
+    return bundles.for_tensorrt(bundles.tone(), tmp_path / "planned")
+
+
+def test_a_bundle_for_tensorrt_is_read_like_any_other(planned):
+    found = Bundle.load(planned)
+    assert found.manifest.tensorrt == bundles.TENSORRT
+    assert found.engine_path("tone").suffix == ".plan"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        setting("backend", "onnxruntime"),
+        lambda manifest: manifest.pop("tensorrt"),
+        setting("tensorrt", "version", "ten"),
+        setting("tensorrt", "capability", "sm_87"),
+        setting("tensorrt", "cuda", "12"),
+        setting("tensorrt", "device_mb", -1),
+        setting("tensorrt", "plugin", "absent"),
+        setting("tensorrt", "surprise", 1),
+    ],
+)
+def test_a_record_of_tensorrt_that_does_not_fit_is_refused(planned, change):
+    edit(planned, change)
+    with pytest.raises(errors.BundleManifestInvalid, match=r"tensorrt|plugin"):
+        Bundle.load(planned)
+
+
+def test_a_bundle_for_tensorrt_needs_a_plan(tmp_path, copy):
+    edit(copy, lambda m: m.update(backend="tensorrt", tensorrt=RECORD))
+    with pytest.raises(errors.BundleManifestInvalid, match="no plan"):
+        Bundle.load(copy)
+
+
+PLAN = "engines/tone.plan"
+
+
+@pytest.mark.parametrize(
+    ("damage", "error"),
+    [
+        (lambda p: os.truncate(p / PLAN, 20), errors.BundleFileTruncated),
+        (lambda p: flip(p / PLAN), errors.BundleHashMismatch),
+        (lambda p: (p / PLAN).unlink(), errors.BundleFileMissing),
+    ],
+)
+def test_a_damaged_plan_is_found_by_its_size_or_hash(planned, damage, error):
+    damage(planned)
+    with pytest.raises(error, match=r"tone\.plan"):
+        Bundle.load(planned)
+
+
+@pytest.mark.parametrize("content", [b"", (bundles.tone() / ENGINE).read_bytes()])
+def test_a_plan_that_is_none_is_told_though_its_hash_is_right(tmp_path, content):
+    planned = bundles.for_tensorrt(bundles.tone(), tmp_path / "planned", plan=content)
+    with pytest.raises(errors.BundleNotAPlan, match=r"tone\.plan"):
+        Bundle.load(planned, verify=False)
+
+
+def test_what_a_bundle_does_not_have_is_not_written(copy):
+    bundle_write.write_manifest(copy, read_manifest(copy))
+    assert "tensorrt" not in json.loads((copy / MANIFEST).read_text())
 
 
 @pytest.mark.parametrize(

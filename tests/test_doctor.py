@@ -102,7 +102,7 @@ def _change(bundle: Path) -> None:
 
 def _backend(bundle: Path) -> None:
     path = bundle / "manifest.json"
-    path.write_text(path.read_text().replace('"onnxruntime"', '"tensorrt"'))
+    path.write_text(path.read_text().replace('"onnxruntime"', '"opera"'))
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,8 @@ from edged.errors import BundleBackendMismatch, EngineError
 from edged.log import event as log_event
 
 log = logging.getLogger("edged.engine")
-BACKENDS = ("onnxruntime",)
+TENSORRT = "tensorrt"
+BACKENDS = ("onnxruntime", TENSORRT)
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,8 @@ def load(
     decoder: what can run instead of the network, where the processor and the settings allow it.
     """
     require(backend, path.name)
+    if backend == TENSORRT:
+        raise BundleBackendMismatch(f"{path.name}: this version of edged checks TensorRT bundles only")
     arena.weights(name or path.stem, weights_bytes(path))
     found = decoder and config.native and _decoder(decoder, inputs, outputs, arena, config, name or path.stem)
     if found:
