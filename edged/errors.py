@@ -19,6 +19,9 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |   `-- CheckpointDtype, CheckpointConfig, CheckpointDamaged
     |-- EngineError            an engine could not be loaded or failed while running
     |   |-- ShapeExceeded      a request larger than the shapes allocated at start
+    |   |-- CudaError            a call of the GPU's driver failed
+    |   |   |-- CudaUnavailable    there is no driver, or no device
+    |   |   `-- DeviceOutOfMemory  there is not enough device or page-locked memory
     |   |-- EmptySpeech        the model ended an utterance before its first sound, each time it was tried
     |   |-- BrokenSound        the network made samples that are no numbers
     |   `-- GpuUnusable        a bundle's GPU engines cannot run on this machine as it is
@@ -244,6 +247,23 @@ class EngineError(EdgedError):
 class ShapeExceeded(EngineError):
     code = "shape_exceeded"
     default_hint = "send shorter sentences"
+
+
+class CudaError(EngineError):
+    """The message names what was being done, the driver's call and the code that it gave."""
+
+    code = "cuda"
+    default_hint = "see journalctl -k -g 'NVRM|Xid|nvgpu'; if it repeats, restart the machine"
+
+
+class CudaUnavailable(CudaError):
+    code = "cuda_unavailable"
+    default_hint = "install or repair the NVIDIA driver, or use a bundle for onnxruntime"
+
+
+class DeviceOutOfMemory(CudaError):
+    code = "device_out_of_memory"
+    default_hint = "stop other programs that use the GPU, or load fewer or smaller voices"
 
 
 class EmptySpeech(EngineError):
