@@ -101,7 +101,9 @@ class Standard(Dialect):
             self._mask = self.node("Where", hidden, masked, zero)
         return self._mask
 
-    def attention(self, qkv: str, past: tuple[str, str], present: tuple[str, str]) -> str:
+    def place(self, qkv: str, past: tuple[str, str], present: tuple[str, str]) -> tuple[str, str, str]:
+        """Turned queries [B, heads, S, width] as float32, and all keys and values with the new ones in
+        `present`, ready for a product."""
         graph, heads, width = self.graph, self.shape.heads, self.shape.width
         shaped = self.node("Reshape", qkv, graph.constant([0, 0, 3 * heads, width]))
         turned, values = graph.node("Split", [shaped, graph.constant([2 * heads, heads])], 2, axis=2)
@@ -114,8 +116,11 @@ class Standard(Dialect):
         query, key, values = (
             self.node("Transpose", part, perm=[0, 2, 1, 3]) for part in (query, key, values)
         )
-        keys = self._write(past[0], key, present[0])
-        values = self._write(past[1], values, present[1])
+        return query, self._write(past[0], key, present[0]), self._write(past[1], values, present[1])
+
+    def attention(self, qkv: str, past: tuple[str, str], present: tuple[str, str]) -> str:
+        graph, heads, width = self.graph, self.shape.heads, self.shape.width
+        query, keys, values = self.place(qkv, past, present)
         query = self.cast(self.node("Mul", query, graph.constant(width**-0.5, "float32")), self.element)
         scores = self.node("MatMul", query, self.node("Transpose", keys, perm=[0, 1, 3, 2]))
         scores = self.node("Add", self.cast(scores, "float32", self.element), self.mask(past[0]))
@@ -125,6 +130,10 @@ class Standard(Dialect):
         return self.cast(seen, "float32", self.element)
 
     def _write(self, past: str, new: str, present: str) -> str:
-        """Puts the new positions into the cache; returns all of it, ready for a product."""
+        """Puts the new positions into the cache; returns all of it."""
         self.graph.node("ScatterND", [past, self._index, self.cast(new, self.shape.cache)], [present])
+        return self.read(present)
+
+    def read(self, present: str) -> str:
+        """A cache, ready for a product."""
         return self.cast(present, self.element, self.shape.cache)
