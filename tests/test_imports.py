@@ -33,7 +33,7 @@ PARTS = {
     "voices": {"voices"},
     "audio": {"audio"},
     "engine": {"engine", "native"},
-    "bundle": {"bundle", "bundle_write", "manifest", "store", "store_install", "store_lock", "store_names"},
+    "bundle": {"bundle", "bundle_write", "manifest", "precision", "store", "store_install", "store_lock", "store_names"},
     "config": {"config", "config_nodes"},
     "log": {"log", "journal", "notices", "relay"},
     "paths": {"paths"},
