@@ -65,7 +65,7 @@ class Graph:
         self._infos: dict[str, list[onnx.ValueInfoProto]] = {"in": [], "out": []}
         self._constants: dict[tuple[str, tuple[int, ...], bytes], str] = {}
         self._count = 0
-        self._microsoft = False
+        self._domains: set[str] = outer._domains if outer is not None else set()  # beside ONNX's own
 
     def branch(self, name: str) -> Graph:
         """The body of an If. It sees every value of this graph; its own weights stay with it, because
@@ -139,15 +139,10 @@ class Graph:
     ) -> Any:
         """Adds a node. One output: its name; several: a tuple of names. "" in a list skips one."""
         names = [self.fresh(op) for _ in range(outputs)] if isinstance(outputs, int) else list(outputs)
-        if domain == MICROSOFT:
-            self._mark_microsoft()
+        if domain:
+            self._domains.add(domain)
         self._nodes.append(helper.make_node(op, list(inputs), names, domain=domain, **attributes))
         return names[0] if len(names) == 1 else tuple(names)
-
-    def _mark_microsoft(self) -> None:
-        self._microsoft = True
-        if self.outer is not None:
-            self.outer._mark_microsoft()
 
     def subgraph(self, outputs: Sequence[str]) -> onnx.GraphProto:
         """This graph as a branch of If: no inputs of its own, values of the outer graph by name."""
@@ -163,8 +158,7 @@ class Graph:
             self._nodes, self.name, self._infos["in"], self._infos["out"], self._initializers
         )
         imports = [helper.make_opsetid("", self.opset)]
-        if self._microsoft:
-            imports.append(helper.make_opsetid(MICROSOFT, 1))
+        imports += [helper.make_opsetid(domain, 1) for domain in sorted(self._domains)]
         return helper.make_model(graph, opset_imports=imports, ir_version=IR_VERSION, producer_name="edged")
 
     def save(self, path: Path) -> None:

@@ -25,6 +25,7 @@ from onnx import TensorProto
 from edged.compiler.chattts import sampling
 from edged.compiler.chattts.dialect import OPSET, Dialect, Shape
 from edged.compiler.chattts.fused import Fused
+from edged.compiler.chattts.plugged import Plugged
 from edged.compiler.chattts.quantize import Plan, Sensitivity
 from edged.compiler.chattts.standard import Standard
 from edged.compiler.graph import Graph, Interface
@@ -34,7 +35,7 @@ from edged.compiler.weightfile import WeightFile
 if TYPE_CHECKING:
     from edged.compiler.chattts.checkpoint import Checkpoint
 
-DIALECTS: dict[str, type[Dialect]] = {kind.name: kind for kind in (Fused, Standard)}
+DIALECTS: dict[str, type[Dialect]] = {kind.name: kind for kind in (Fused, Standard, Plugged)}
 TEXT_WIDTH = 256  # most candidates of the text head: a larger top_k counts as this
 Tap = Callable[[str, str], None]  # (name of a matrix, value that it multiplies)
 
