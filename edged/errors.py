@@ -25,6 +25,7 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |   |-- PlanFailed           TensorRT cannot build an engine of a network
     |   |-- EmptySpeech        the model ended an utterance before its first sound, each time it was tried
     |   |-- BrokenSound        the network made samples that are no numbers
+    |   |-- PluginUnusable     a bundle's TensorRT plugin cannot be loaded here
     |   `-- GpuUnusable        a bundle's GPU engines cannot run on this machine as it is
     |       |-- CudaMissing, CudaInitFailed, GpuMissing, DriverTooOld, TensorRTMissing,
     |       `-- TensorRTMismatch, CapabilityMismatch, DeviceMemoryShort
@@ -351,6 +352,14 @@ class DeviceMemoryShort(GpuUnusable):
 
     code = "device_memory"
     default_hint = "stop other programs that use the GPU, or rebuild the bundle with fewer --slots"
+
+
+class PluginUnusable(EngineError):
+    code = "plugin_unusable"
+    default_hint = (
+        "rebuild the plugin on this machine (deploy/jetson/plugin/build.sh) and then the bundle with it, "
+        "or build the bundle without --plugin"
+    )
 
 
 # -- requests -----------------------------------------------------------------------------------

@@ -51,28 +51,11 @@ class Runner:
         **given: Any,
     ) -> dict[str, NDArray[Any]]:
         """share: outputs of the cache are bound to its inputs' memory; otherwise copied back afterwards."""
-        ids, text = np.asarray(ids, np.int64), np.asarray(text, np.int64)
-        batch, tokens = text.shape
-        feeds = {
-            "ids": ids,
-            "text": text,
-            "speaker": np.zeros((batch, self.specs["speaker"].shape[1]), np.float32),
-            "lengths": np.asarray(lengths, np.int32),
-            "last": np.full(batch, tokens - 1) if last is None else np.asarray(last, np.int64),
-            "refine": np.zeros(1, np.bool_),
-            "temperature": np.ones(batch, np.float32),
-            "top_p": np.ones(batch, np.float32),
-            "top_k": np.full(batch, 20),
-            "penalty": np.ones(batch, np.float32),
-            "ban_end": np.ones(batch, np.int64),
-            "uniform": np.zeros((batch, 4), np.float32),
-            "greedy": np.ones(batch, np.int64),
-            "history": np.full((batch, WINDOW, 4), -1),
-            **given,
-        }
+        feeds = self.feeds(ids, text, lengths, last=last, **given)
+        batch = len(feeds["text"])
         binding = self.session.io_binding()
         for name, value in feeds.items():
-            binding.bind_cpu_input(name, np.ascontiguousarray(value, self.specs[name].dtype))
+            binding.bind_cpu_input(name, value)
         for name, whole in self.cache.items():
             part = whole[at : at + batch]
             arguments = ("cpu", 0, part.dtype.type, part.shape, part.ctypes.data)
@@ -92,6 +75,31 @@ class Runner:
             for name, whole in self.cache.items():
                 whole[at : at + batch] = found[name.replace("past", "present")].numpy()
         return {k: v.numpy() for k, v in found.items() if not k.startswith("present_")}
+
+    def feeds(
+        self, ids: Any, text: Any, lengths: Any, *, last: Any = None, **given: Any
+    ) -> dict[str, NDArray[Any]]:
+        """The inputs of a call, without the cache."""
+        ids, text = np.asarray(ids, np.int64), np.asarray(text, np.int64)
+        batch, tokens = text.shape
+        feeds = {
+            "ids": ids,
+            "text": text,
+            "speaker": np.zeros((batch, self.specs["speaker"].shape[1]), np.float32),
+            "lengths": np.asarray(lengths, np.int32),
+            "last": np.full(batch, tokens - 1) if last is None else np.asarray(last, np.int64),
+            "refine": np.zeros(1, np.bool_),
+            "temperature": np.ones(batch, np.float32),
+            "top_p": np.ones(batch, np.float32),
+            "top_k": np.full(batch, 20),
+            "penalty": np.ones(batch, np.float32),
+            "ban_end": np.ones(batch, np.int64),
+            "uniform": np.zeros((batch, 4), np.float32),
+            "greedy": np.ones(batch, np.int64),
+            "history": np.full((batch, WINDOW, 4), -1),
+            **given,
+        }
+        return {name: np.ascontiguousarray(value, self.specs[name].dtype) for name, value in feeds.items()}
 
     def speak(
         self, ids: Any, text: Any, lengths: Any, steps: int, **given: Any
