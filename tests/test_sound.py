@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from edged import settings
-from edged.compiler.chattts.build import in_place
 from edged.compiler.chattts.checkpoint import Checkpoint
 from edged.compiler.chattts.layout import Stack, VocosSizes
+from edged.compiler.chattts.past import in_place
 from edged.compiler.chattts.random_checkpoint import TINY, make_checkpoint
 from edged.compiler.chattts.vocoder import build_vocoder
 from edged.engine import select

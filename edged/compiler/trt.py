@@ -24,7 +24,9 @@ from edged.engine import preflight
 from edged.errors import PlanFailed
 
 log = logging.getLogger("edged.compiler")
-Range = tuple[int, int, int]  # of a dynamic dimension: the least, the usual (tactics are chosen for it), the most
+Range = tuple[
+    int, int, int
+]  # of a dynamic dimension: the least, the usual (tactics are chosen for it), the most
 Dims = Mapping[str, Range]  # by the name that the dimension has in the ONNX file
 Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 
@@ -45,7 +47,7 @@ def tensorrt() -> Any:
 
 
 def profile(network: Path, dims: Dims) -> dict[str, Shapes]:
-    """The shapes of every input that has dynamic dimensions. Raises `ValueError` for one that is not named."""
+    """The shapes of every input that has dynamic dimensions. Raises `ValueError` where `dims` lacks one."""
     model = onnx.load_model(str(network), load_external_data=False)
     shapes = {}
     for value in model.graph.input:

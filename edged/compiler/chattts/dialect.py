@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
 from edged.compiler.chattts.quantize import Blocks, Table
 from edged.compiler.graph import ELEMENTS, Graph
 

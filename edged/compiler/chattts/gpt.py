@@ -14,7 +14,6 @@ without padding. In both, lengths - last + S must not exceed the positions of th
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
@@ -25,6 +24,7 @@ from onnx import TensorProto
 from edged.compiler.chattts import sampling
 from edged.compiler.chattts.dialect import OPSET, Dialect, Shape
 from edged.compiler.chattts.fused import Fused
+from edged.compiler.chattts.heads import Heads
 from edged.compiler.chattts.plugged import Plugged
 from edged.compiler.chattts.quantize import Plan, Sensitivity
 from edged.compiler.chattts.standard import Standard
@@ -36,7 +36,6 @@ if TYPE_CHECKING:
     from edged.compiler.chattts.checkpoint import Checkpoint
 
 DIALECTS: dict[str, type[Dialect]] = {kind.name: kind for kind in (Fused, Standard, Plugged)}
-TEXT_WIDTH = 256  # most candidates of the text head: a larger top_k counts as this
 Tap = Callable[[str, str], None]  # (name of a matrix, value that it multiplies)
 
 
@@ -125,7 +124,9 @@ class Network:
         x = self._embed(ids, text, speaker)
         hidden = self._layers(x, last, slots, progress)
         progress("heads", 0.9)
-        self._draw(hidden, rows, refine, debug)
+        Heads(self.ops, sizes, self.linear, self.checkpoint.token_id("[Ebreak]")).draw(
+            hidden, rows, refine, debug
+        )
         graph.output("codes", "codes", "int64", ("B", books), (slots, books))
         graph.output("end", "end", "int64", ("B",), (slots,))
         graph.output(hidden, "hidden", "float32", ("B", width), (slots, width))
@@ -135,7 +136,7 @@ class Network:
                 graph.output(name, name, "float32", ("B", "G", "V"), most)
         progress("heads", 1.0)
 
-    def _linear(self, x: str, name: str, parts: Iterable[tuple[str, str]], ops: Dialect | None = None) -> str:
+    def linear(self, x: str, name: str, parts: Iterable[tuple[str, str]], ops: Dialect | None = None) -> str:
         """Several matrices of the checkpoint that multiply the same value, as one."""
         if self.tap is not None and ops is None:  # values inside a branch cannot be outputs
             self.tap(name, self.graph.tapped(x))
@@ -182,18 +183,18 @@ class Network:
             past = [self.graph.input(f"past_{c}.{n}", shape.cache, dims, most) for c in "kv"]
             present = [f"present_{c}.{n}" for c in "kv"]
             parts = [("gpt", f"{attention}.{part}_proj.weight") for part in "qkv"]
-            qkv = self._linear(normed, f"layers.{n}.qkv", parts)
+            qkv = self.linear(normed, f"layers.{n}.qkv", parts)
             seen = ops.attention(qkv, (past[0], past[1]), (present[0], present[1]))
             for name in present:
                 self.graph.output(name, name, shape.cache, dims, most)
             if final and self.tap is None:  # what follows is a token's own: only the last is wanted
                 seen, x = self._at(seen, last), self._at(x, last)
-            out = self._linear(seen, f"layers.{n}.out", [("gpt", f"{attention}.o_proj.weight")])
+            out = self.linear(seen, f"layers.{n}.out", [("gpt", f"{attention}.o_proj.weight")])
             normed, x = ops.add_norm(x, out, self._gain(f"layers.{n}.post_attention_layernorm"))
             mlp = f"layers.{n}.mlp"
             parts = [("gpt", f"{mlp}.{part}_proj.weight") for part in ("gate", "up")]
-            gated = ops.gate(self._linear(normed, f"layers.{n}.gate_up", parts))
-            down = self._linear(gated, f"layers.{n}.down", [("gpt", f"{mlp}.down_proj.weight")])
+            gated = ops.gate(self.linear(normed, f"layers.{n}.gate_up", parts))
+            down = self.linear(gated, f"layers.{n}.down", [("gpt", f"{mlp}.down_proj.weight")])
             after = "norm" if final else f"layers.{n + 1}.input_layernorm"
             normed, x = ops.add_norm(x, down, self._gain(after), last=final)
         return normed if self.tap is None else self._at(normed, last)
@@ -205,56 +206,3 @@ class Network:
 
     def _gain(self, name: str) -> str:
         return self.graph.weight(name, self.checkpoint.tensor("gpt", f"{name}.weight"))
-
-    def _draw(self, hidden: str, rows: sampling.Controls, refine: str, debug: bool) -> None:
-        """Codes and end from the text head where `refine` says so, from the code head where not."""
-        graph, stages, more = self.graph, ("text", "code"), ["logits", "probs"] if debug else []
-        names, branches = ["codes", "end"], [graph.branch(stage) for stage in stages]
-        if self.ops.branches:
-            names += more
-            values = [self._head(b, hidden, rows, s, debug) for b, s in zip(branches, stages, strict=True)]
-        else:
-            both = [self._head(graph, hidden, rows, stage, debug) for stage in stages]
-            for n, name in enumerate(names):
-                graph.node("Where", [refine, both[0][n], both[1][n]], [name])
-            names = more  # of different shapes, and for tests only
-            values = [[b.node("Identity", [v]) for v in h[2:]] for b, h in zip(branches, both, strict=True)]
-        if names:
-            text, code = (b.subgraph(found) for b, found in zip(branches, values, strict=True))
-            graph.node("If", [refine], names, then_branch=text, else_branch=code)
-
-    def _head(
-        self, graph: Graph, hidden: str, rows: sampling.Controls, stage: str, debug: bool
-    ) -> list[str]:
-        """Scores of one head and the draw from them: codes, end; for tests scores and probabilities."""
-        sizes = self.sizes
-        ops = self.ops.on(graph)
-        groups = sizes.codebooks if stage == "code" else 1
-        if stage == "code":
-            parts = [("embed", f"head_code.{n}.weight") for n in range(groups)]
-            tokens, width, end = sizes.audio_tokens, sizes.audio_tokens, sizes.audio_tokens - 1
-        else:
-            parts = [("embed", "head_text.weight")]
-            tokens, width, end = sizes.text_tokens, TEXT_WIDTH, self.checkpoint.token_id("[Ebreak]")
-        scores = self._linear(hidden, f"head_{stage}", parts, ops)
-        scores = ops.node("Reshape", scores, graph.constant([0, groups, tokens]))
-        if not ops.branches:  # words may lie outside the table of codes: this head then draws for nothing
-            inside = ops.node("Min", rows.history, graph.constant([tokens - 1]))
-            rows = replace(rows, history=inside)
-        sampled = sampling.sample(
-            graph,
-            scores,
-            rows,
-            groups=groups,
-            tokens=tokens,
-            width=width,
-            end=end,
-            adaptive=ops.adaptive_topk,
-        )
-        codes = sampled.codes
-        if groups == 1:  # the text id, once for each codebook
-            codes = ops.node("Add", codes, graph.constant(np.zeros((1, sizes.codebooks))))
-        outputs = [codes, sampled.end]
-        if debug:
-            outputs += [scores, sampling.spread(graph, sampled, groups, tokens)]
-        return outputs

@@ -11,6 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from edged.compiler.graph import Graph
+from edged.engine.api import TensorSpec
 
 INPUT, OUTPUT = "past_frames", "present_frames"
 
@@ -51,3 +52,10 @@ class Past:
         # By its shape alone a checker would see one row only and refuse a memory of several.
         present = g.node("Reshape", [g.node("Concat", self._kept, axis=1), g.node("Shape", [INPUT])])
         g.output(present, OUTPUT, "float32", ["row", self._size], (self._rows, self._size))
+
+
+def in_place(spec: TensorSpec) -> TensorSpec:
+    """Outputs of what is kept are written over its inputs."""
+    if not spec.name.startswith("present_"):
+        return spec
+    return TensorSpec(spec.name, spec.dtype, spec.shape, alias=spec.name.replace("present_", "past_"))

@@ -32,8 +32,8 @@ Floats = NDArray[np.float32]
 
 class Vocoder:
     """The engine, with its inputs named. resumes: it keeps what it needs of earlier windows, a row a track;
-    those of bundles of before do not, and get some steps before the window again. fixed: the samples of a first
-    window, too, begin with those of `LEAD` frames, of silence."""
+    those of bundles of before do not, and get some steps before the window again. fixed: the samples of a
+    first window, too, begin with those of `LEAD` frames, of silence."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
