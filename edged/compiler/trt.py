@@ -4,11 +4,12 @@ CLI process only, on the machine that will run the plans; the only module of the
 `tensorrt`, and only after the driver has answered (without one, TensorRT's objects crash). Uses no name that
 10.3 or 11.4 lacks. Networks are strongly typed: TensorRT keeps to the element types that the graph says.
 Neighbours: `trt_phases.py` turns its phases into a fraction, `trt_report.py` reads its report of layers,
-`chattts/plans.py` calls; `edged/engine/trt.py` runs the plans in the daemon.
+`runners.py` runs a plan once built, `chattts/plans.py` calls; `edged/engine/trt.py` runs the plans in the daemon.
 """
 
 from __future__ import annotations
 
+import functools
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
@@ -18,9 +19,12 @@ from typing import Any
 
 import onnx
 
+from edged.compiler.graph import Interface
 from edged.compiler.parts import Progress, need
+from edged.compiler.runners import PlanRunner, Runner
 from edged.compiler.trt_phases import Phases
 from edged.engine import preflight
+from edged.engine.cuda import Device
 from edged.errors import PlanFailed
 
 log = logging.getLogger("edged.compiler")
@@ -79,16 +83,23 @@ class PlanBuilder:
         self._prepare = prepare
         self._logger = _logger(library)
 
+        self._device: Device | None = None
+
     @property
     def version(self) -> str:
         return str(self._trt.__version__)
+
+    def close(self) -> None:
+        """Frees what the runners have on the device."""
+        if self._device is not None:
+            self._device.close()
 
     def build(self, network: Path, plan: Path, profiles: Sequence[Dims], progress: Progress) -> None:
         """Writes the plan of an ONNX file, with an optimisation profile for each of `profiles`.
 
         Raises `PlanFailed`, which names the node and the operator that TensorRT refuses.
         """
-        trt = self._trt
+        trt, self._logger.last = self._trt, ""
         builder = trt.Builder(self._logger)
         typed = 1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)  # its value is not everywhere 1
         definition = builder.create_network(typed)
@@ -124,6 +135,12 @@ class PlanBuilder:
         if engine is None:
             raise PlanFailed(f"{plan.name}: cannot be loaded: {self._logger.last}")
         return engine
+
+    def runner(self, engine: Any, interface: Interface, network: Path, profiles: Sequence[Dims]) -> Runner:
+        """Runs an engine of `load` on arrays. The rest: as it was built."""
+        self._device = self._device or Device()
+        shapes = [profile(network, dims) for dims in profiles]
+        return PlanRunner(engine, interface, shapes, self._device)
 
     def layers(self, engine: Any) -> str:
         """The engine inspector's report as JSON."""
@@ -161,10 +178,11 @@ class PlanBuilder:
 
 def _told(error: Any) -> str:
     """What the parser says of a node, on one line."""
-    node = f"node {error.node_name()} (operator {error.node_operator()}): " if error.node_name() else ""
-    return node + " ".join(str(error.desc()).split())[:300]
+    node = f"node {error.node_name() or error.node()} (operator {error.node_operator()})"
+    return f"{node}: {error.code().name}, {' '.join(str(error.desc()).split())[:300]}"
 
 
+@functools.cache  # TensorRT keeps to the first logger that a process gives it
 def _logger(trt: Any) -> Any:
     class Logger(trt.ILogger):  # type: ignore[misc]  # a class of an untyped, optional package
         """TensorRT's messages in our log; `last` is the latest error, which its calls do not give."""

@@ -21,6 +21,7 @@ from edged.compiler.chattts.past import in_place
 from edged.compiler.chattts.thresholds import TENSORRT as TENSORRT_THRESHOLDS
 from edged.compiler.chattts.thresholds import THRESHOLDS
 from edged.compiler.parts import Progress, engine_entry, file_entry, finish, need, provenance, within
+from edged.engine import preflight
 from edged.engine.api import TensorSpec
 from edged.engine.select import TENSORRT, require
 from edged.errors import BadValue
@@ -125,7 +126,17 @@ def _engines(
         from edged.compiler.chattts import plans
 
         stretch = within(progress, 0.2, 1.0)
-        plan = plans.build(root, source, options, limits, stretch, plugin=plugin, sensitivity=sensitivity)
+        builder = trt.PlanBuilder(trt.tensorrt(), limits)
+        plan = plans.build(
+            root,
+            source,
+            options,
+            preflight.look(),
+            builder,
+            stretch,
+            plugin=plugin,
+            sensitivity=sensitivity,
+        )
         shutil.rmtree(root / CALIBRATION, ignore_errors=True)
         return plan.engines, plan.beside, plan.record
     gpt = build_gpt(

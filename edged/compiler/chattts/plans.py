@@ -31,11 +31,10 @@ from edged.compiler.chattts.vocoder import build_vocoder
 from edged.compiler.clocks import clocks
 from edged.compiler.graph import Interface
 from edged.compiler.parts import Progress, engine_entry, file_entry, within
-from edged.compiler.runners import OrtRunner, PlanRunner
+from edged.compiler.runners import OrtRunner
 from edged.compiler.trt_report import summary
-from edged.engine import preflight
-from edged.engine.cuda import Device
 from edged.engine.plugins import load_plugin
+from edged.engine.preflight import Found
 from edged.precision import judge
 from edged.voices.chattts.windows import CHUNKS, FIRST_AHEAD, LONGEST
 
@@ -114,18 +113,17 @@ def build(
     root: Path,
     source: Checkpoint,
     options: Options,
-    limits: trt.Limits,
+    found: Found,
+    builder: trt.PlanBuilder,
     progress: Progress,
     *,
     plugin: str = "",
     sensitivity: Sensitivity | None = None,
 ) -> Plans:
-    """Fills the unfinished bundle `root`. plugin: file of the plugin library, "" for none.
+    """Fills the unfinished bundle `root`. found: this machine; plugin: file of the plugin library, "" for none.
 
-    Raises `GpuUnusable` or `MissingExtra` before the long work, `PlanFailed`, and `BundleInaccurate`.
+    Raises `PlanFailed`, and `BundleInaccurate`.
     """
-    found = preflight.look()
-    builder = trt.PlanBuilder(trt.tensorrt(), limits)
     beside = []
     if plugin:
         load_plugin(Path(plugin))
@@ -140,7 +138,7 @@ def build(
         stretch = within(progress, 0.1 + 0.3 * number, 0.4 + 0.3 * number)
         builder.build(network.path, root / f"engines/{network.name}.plan", network.profiles, stretch)
     engines = {network.name: builder.load(root / f"engines/{network.name}.plan") for network in made}
-    measured = _measure(source, folder, made, engines, within(progress, 0.7, 1.0))
+    measured = _measure(source, folder, builder, made, engines, within(progress, 0.7, 1.0))
     judge("the new engines", measured, TENSORRT[options.precision])
     layers = {name: summary(builder.layers(engine)) for name, engine in engines.items()}
     (root / "data/layers.json").write_text(json.dumps(layers, indent=1) + "\n", "utf-8")
@@ -176,21 +174,20 @@ def _device_bytes(entry: EngineFile, engine: Any) -> int:
 
 
 def _measure(
-    source: Checkpoint, folder: Path, made: Sequence[Network], engines: Mapping[str, Any], progress: Progress
+    source: Checkpoint,
+    folder: Path,
+    builder: trt.PlanBuilder,
+    made: Sequence[Network],
+    engines: Mapping[str, Any],
+    progress: Progress,
 ) -> dict[str, float]:
     """Figures of the plans against the fp32 networks of ONNX Runtime's dialect."""
     prompts = reading.golden(source)
     positions = max(map(len, prompts)) + agreement.STEPS
     expected = reference(source, folder, positions, within(progress, 0.0, 0.3))
-    device = Device()
     try:
         gpt, vocoder = (
-            PlanRunner(
-                engines[network.name],
-                network.interface,
-                [trt.profile(network.path, dims) for dims in network.profiles],
-                device,
-            )
+            builder.runner(engines[network.name], network.interface, network.path, network.profiles)
             for network in made
         )
         return agreement.compare(
@@ -203,7 +200,7 @@ def _measure(
         )
     finally:
         expected.gpt.close()
-        device.close()
+        builder.close()
 
 
 def reference(source: Checkpoint, folder: Path, positions: int, progress: Progress) -> agreement.Build:
