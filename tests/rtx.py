@@ -1,4 +1,4 @@
-"""TensorRT-RTX, where tools/test has installed it: it compiles networks on a processor, for GPUs it never sees."""
+"""TensorRT-RTX, where tools/test has installed it: it compiles networks for GPUs on any processor."""
 
 from __future__ import annotations
 

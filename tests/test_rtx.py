@@ -1,4 +1,4 @@
-"""Every network for TensorRT through TensorRT-RTX ahead of time: parsed, profiled and compiled by our builder."""
+"""Every network for TensorRT through TensorRT-RTX ahead of time: parsed and compiled by our builder."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from edged.compiler.chattts.options import PRECISIONS
+from edged.compiler.chattts.checkpoint import Checkpoint
+from edged.compiler.chattts.options import PRECISIONS, check
+from edged.compiler.chattts.plans import networks
 from edged.compiler.graph import Graph
 from edged.compiler.parts import silent
 from edged.compiler.trt import Limits, PlanBuilder
@@ -37,6 +39,22 @@ def test_the_default_at_full_size() -> None:
     """The checkpoint is random, and 1.1 GB."""
     told = gate("--precision", "fp16", limit_s=290)
     assert [line["network"] for line in told if line["ok"]] == ["gpt", "gpt", "vocoder", "vocoder"]
+
+
+@pytest.mark.parametrize("precision", PRECISIONS["tensorrt"])
+def test_no_input_decides_a_shape(tiny_checkpoint: Path, tmp_path: Path, precision: str) -> None:
+    """TensorRT would read such an input on the host, before it can start."""
+    trt = rtx.library()
+    chosen = check(precision, (), 256, 2, "", (), False, "tensorrt")
+    with Checkpoint.open(tiny_checkpoint) as source:
+        made = networks(source, tmp_path, chosen, silent)
+    logger = trt.Logger(trt.Logger.ERROR)
+    for network in made:
+        definition = trt.Builder(logger).create_network(0)
+        assert trt.OnnxParser(definition, logger).parse_from_file(str(network.path))
+        inputs = [definition.get_input(n) for n in range(definition.num_inputs)]
+        assert {tensor.name for tensor in inputs} == {spec.name for spec in network.interface.inputs}
+        assert not [tensor.name for tensor in inputs if tensor.is_shape_tensor]
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ CLI process only, on the machine that will run the plans; the only module of the
 `tensorrt`, and only after the driver has answered (without one, TensorRT's objects crash). Uses no name that
 10.3 or 11.4 lacks. Networks are strongly typed: TensorRT keeps to the element types that the graph says.
 Neighbours: `trt_phases.py` turns its phases into a fraction, `trt_report.py` reads its report of layers,
-`runners.py` runs a plan once built, `chattts/plans.py` calls; `edged/engine/trt.py` runs the plans in the daemon.
+`runners.py` runs a plan once built, `chattts/plans.py` calls; in the daemon `edged/engine/trt.py` runs plans.
 """
 
 from __future__ import annotations

@@ -120,7 +120,7 @@ def build(
     plugin: str = "",
     sensitivity: Sensitivity | None = None,
 ) -> Plans:
-    """Fills the unfinished bundle `root`. found: this machine; plugin: file of the plugin library, "" for none.
+    """Fills the unfinished bundle `root`. found: this machine; plugin: file of the library, "" for none.
 
     Raises `PlanFailed`, and `BundleInaccurate`.
     """
