@@ -10,10 +10,13 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edged.bundle import read_manifest
+from edged.bundle_write import write_manifest
 from edged.compiler import clocks, trt
 from edged.compiler.chattts import plans
 from edged.compiler.chattts.checkpoint import Checkpoint
@@ -25,6 +28,7 @@ from edged.compiler.trt_phases import Phases
 from edged.compiler.trt_report import summary
 from edged.engine.preflight import Found
 from edged.errors import BundleInaccurate
+from tests import bundles
 
 HERE = Found("12.6", "10.3.0", "Orin", "8.7", True, 6000.0, 8000.0)
 
@@ -244,3 +248,20 @@ def test_a_machine_without_a_driver_is_told_at_once(tiny_checkpoint: Path, tmp_p
     assert done.returncode != 0
     assert "--backend tensorrt" in done.stderr
     assert list(tmp_path.iterdir()) == []
+
+
+def test_verify_shows_the_figures_of_a_build(tmp_path: Path) -> None:
+    limits = {"max_kl": 1e-4, "min_waveform_snr_db": 40.0}
+    for name, waveform in (("good", 54.5), ("bad", 39.0)):
+        measured = {"max_kl": 2e-6, "min_waveform_snr_db": waveform}
+        record = msgspec.structs.replace(bundles.TENSORRT, measured=measured)
+        path = bundles.for_tensorrt(bundles.tone(), tmp_path / name, record=record)
+        write_manifest(path, msgspec.structs.replace(read_manifest(path), thresholds=limits))
+    good, bad = (
+        edged("bundle", "verify", str(tmp_path / "good")),
+        edged("bundle", "verify", str(tmp_path / "bad")),
+    )
+    assert (good.returncode, bad.returncode) == (0, 1)
+    assert "ok      max_kl: 2e-06, at most 0.0001 is wanted" in good.stdout
+    assert "FAILED  min_waveform_snr_db: 39, at least 40 is wanted" in bad.stdout
+    assert "bundle_inaccurate" in bad.stderr

@@ -160,23 +160,20 @@ def _compare(checked: Bundle, against: Path, folder: Path | None) -> None:
 
 
 def _facts(manifest: Manifest) -> list[tuple[str, str]]:
+    built = manifest.tensorrt
+    gpu = (
+        f"TensorRT {built.version} for CUDA {built.cuda}, {built.device} (compute capability "
+        f"{built.capability}), {built.device_mb:.0f} MB there"
+        if built
+        else ""
+    )
     return [
         ("name", f"{manifest.name} {manifest.version}"),
         ("family", f"{manifest.family}, {manifest.precision} for {manifest.backend}"),
+        *([("built with", gpu)] if gpu else []),
         ("voices", ", ".join(voice.name for voice in manifest.voices)),
         ("engines", ", ".join(engine.name for engine in manifest.engines)),
-        *_device(manifest),
     ]
-
-
-def _device(manifest: Manifest) -> list[tuple[str, str]]:
-    found = manifest.tensorrt
-    if found is None:
-        return []
-    told = f"{found.device} (compute capability {found.capability}), TensorRT {found.version}"
-    clocks = ", ".join(f"{name} {value}" for name, value in found.clocks.items())
-    rows = [("built on", told), ("memory", f"{found.device_mb:.0f} MB on the GPU")]
-    return [*rows, ("clocks", clocks)] if clocks else rows
 
 
 @bundle.command("list")

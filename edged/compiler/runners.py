@@ -1,7 +1,7 @@
 """A network as a function from arrays to arrays, whichever runtime is behind it, so that two can be compared.
 
-CLI process only; slow and simple: every call copies everything in and out, and no memory is shared. The
-daemon's engines are in `edged/engine`. Neighbours: `chattts/agreement.py` compares two runners; `trt.py`
+CLI process only; slow and simple: every call copies everything in and out. The daemon's engines are in
+`edged/engine`. Neighbours: `chattts/agreement.py` compares two runners; `trt.py`
 loads the plan that a `PlanRunner` runs.
 """
 
@@ -54,12 +54,13 @@ class OrtRunner:
 
 
 class PlanRunner:
-    """A TensorRT engine on the GPU. profiles: as it was built with; the first one that fits is used."""
+    """A TensorRT engine on the GPU. Outputs with an alias lie where that input lies, as in the daemon."""
 
     def __init__(
         self, engine: Any, interface: Interface, profiles: Sequence[Mapping[str, Any]], device: Device
     ) -> None:
-        """engine: `ICudaEngine`; profiles: as `trt.profile` gives them."""
+        """engine: `ICudaEngine`; profiles: those it was built with, as `trt.profile` gives them; the last
+        one that fits is used: a step of one row is also the shortest prompt."""
         self.inputs = {spec.name: spec for spec in interface.inputs}
         self.outputs = {spec.name: spec for spec in interface.outputs}
         self._profiles = profiles
@@ -68,9 +69,9 @@ class PlanRunner:
         self._context = engine.create_execution_context()
         if self._context is None:
             raise EngineError("TensorRT has no memory for an execution context")
-        self._blocks = {
-            spec.name: device.allocate(spec.nbytes) for spec in (*interface.inputs, *interface.outputs)
-        }
+        specs = (*interface.inputs, *interface.outputs)
+        self._blocks = {spec.name: device.allocate(spec.nbytes) for spec in specs if not spec.alias}
+        self._places = {spec.name: self._blocks[spec.alias or spec.name].address for spec in specs}
 
     def __call__(self, feeds: Mapping[str, NDArray[Any]]) -> Arrays:
         context, stream = self._context, self._stream
@@ -82,9 +83,10 @@ class PlanRunner:
             kept.append(np.ascontiguousarray(value, self.inputs[name].dtype))
             if not context.set_input_shape(name, value.shape):
                 raise EngineError(f"TensorRT refuses the shape {value.shape} of {name}")
-            stream.upload(self._blocks[name].address, kept[-1])
-        for name, block in self._blocks.items():
-            context.set_tensor_address(name, block.address)
+            stream.upload(self._places[name], kept[-1])
+        for name, address in self._places.items():
+            if not context.set_tensor_address(name, address):
+                raise EngineError(f"TensorRT refuses the address of {name}")
         found = {
             name: np.empty(tuple(context.get_tensor_shape(name)), spec.dtype)
             for name, spec in self.outputs.items()
@@ -92,7 +94,7 @@ class PlanRunner:
         if not context.execute_async_v3(stream.handle):
             raise EngineError("TensorRT cannot run the engine")
         for name, array in found.items():
-            stream.download(array, self._blocks[name].address)
+            stream.download(array, self._places[name])
         stream.synchronize()
         return found
 
@@ -103,7 +105,7 @@ class PlanRunner:
         self._stream.close()
 
     def _profile(self, shapes: Mapping[str, tuple[int, ...]]) -> int:
-        for number, profile in enumerate(self._profiles):
+        for number, profile in reversed(list(enumerate(self._profiles))):
             if all(_within(shapes[name], least, most) for name, (least, _, most) in profile.items()):
                 return number
         raise EngineError("no optimisation profile takes these shapes", "this is a fault in the build")

@@ -73,6 +73,8 @@ def build(
         trt.tensorrt()  # tells early what this machine lacks
     elif timing_cache or workspace or plugin:
         raise BadValue("timing_cache, workspace and plugin are for TensorRT", f"--backend {TENSORRT}")
+    if not Path(timing_cache).absolute().parent.is_dir():  # it is written after the long work
+        raise BadValue(f"timing_cache {timing_cache}", "its folder does not exist")
     limits = trt.Limits(workspace, Path(timing_cache or f"{out.resolve()}.timings"))
     progress("checkpoint", 0.0)
     with Checkpoint.open(Path(checkpoint)) as source:

@@ -53,7 +53,8 @@ class Plans:
 
 @dataclass(frozen=True)
 class Network:
-    """An ONNX file on its way to a plan. profiles: the ranges of its dynamic dimensions."""
+    """An ONNX file on its way to a plan. interface: outputs of what is kept share their inputs' memory;
+    profiles: the ranges of its dynamic dimensions."""
 
     name: str
     path: Path
@@ -104,9 +105,13 @@ def networks(
     step = {"B": (1, 1, options.slots), "S": (1, 1, 1), "P": fixed}
     window = {"steps": (1, CHUNKS[0] + FIRST_AHEAD, LONGEST), "row": (1, 1, 1)}
     return [
-        Network("gpt", folder / "gpt.onnx", gpt, (prompt, step)),
-        Network("vocoder", folder / "vocoder.onnx", vocoder, (window,)),
+        Network("gpt", folder / "gpt.onnx", _shared(gpt), (prompt, step)),
+        Network("vocoder", folder / "vocoder.onnx", _shared(vocoder), (window,)),
     ]
+
+
+def _shared(interface: Interface) -> Interface:
+    return Interface(interface.inputs, [in_place(spec) for spec in interface.outputs])
 
 
 def build(
@@ -150,7 +155,7 @@ def build(
             network.name,
             f"engines/{network.name}.plan",
             network.interface.inputs,
-            [in_place(spec) for spec in network.interface.outputs],
+            network.interface.outputs,
         )
         for network in made
     ]
