@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import onnx
+import onnxruntime as ort
 import pytest
 from onnx import TensorProto
 
@@ -16,10 +17,12 @@ from edged.compiler.chattts import agreement, plans, reading
 from edged.compiler.chattts.checkpoint import Checkpoint
 from edged.compiler.chattts.options import PRECISIONS, PROMPT_PIECE, check
 from edged.compiler.chattts.thresholds import TENSORRT
+from edged.compiler.graph import Graph
 from edged.compiler.parts import silent
 from edged.compiler.runners import OrtRunner
 from edged.errors import BadValue, BundleInaccurate
 from edged.precision import judge
+from tests.half_arithmetic import rewritten
 
 FLOATS = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.DOUBLE}
 KINDS = PRECISIONS["tensorrt"]
@@ -104,7 +107,7 @@ def test_small_weights_are_as_tensorrt_takes_them(made: dict[str, Made], precisi
 
 def builds(networks: Sequence[Made]) -> list[agreement.Build]:
     def runner(network: plans.Network) -> OrtRunner:
-        return OrtRunner(network.path, network.interface, threads=1)
+        return OrtRunner(rewritten(network.path), network.interface, threads=1)
 
     return [agreement.Build(runner(one["gpt"]), runner(one["vocoder"])) for one in networks]
 
@@ -122,6 +125,17 @@ def test_float16_is_near_float32(checkpoint: Checkpoint, made: dict[str, Made]) 
     same = figures(checkpoint, reference, reference)
     assert same["min_token_agreement"] == 1.0
     assert same["max_kl"] == same["max_logit_error"] == 0.0
+
+
+def test_the_rounding_is_that_of_float16(tmp_path: Path) -> None:
+    """So that the test above measures what it says."""
+    graph = Graph("round", 21)
+    x = graph.input("x", "float32", ("N",), (1000,))
+    graph.output(graph.node("Cast", [graph.node("Cast", [x], to=10)], to=1), "y", "float32", ("N",), (1000,))
+    graph.save(tmp_path / "round.onnx")
+    values = np.random.default_rng(0).standard_normal(1000).astype(np.float32) * np.float32(30)
+    (found,) = ort.InferenceSession(str(rewritten(tmp_path / "round.onnx"))).run(None, {"x": values})
+    np.testing.assert_array_equal(found, values.astype(np.float16).astype(np.float32))
 
 
 def test_a_spoilt_network_is_refused(checkpoint: Checkpoint, made: dict[str, Made]) -> None:

@@ -24,6 +24,7 @@ from edged.errors import BrokenSound, EngineError
 from edged.voices.chattts import windows
 from edged.voices.chattts.sound import FADE, STEP, WAITING, Sound, Track, samples_of, whole
 from tests.chattts_numpy import snr
+from tests.half_arithmetic import rewritten
 
 HIDDEN = TINY.hidden
 # As many layers as the real ones, narrow: they see as far. Layer scales are 0.3.
@@ -51,6 +52,7 @@ def engines(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) ->
             interface = build_vocoder(
                 checkpoint, path, precision=precision, steps=LONG, tracks=tracks, **options
             )
+            path = rewritten(path) if "half" in options else path
             outputs = [in_place(spec) for spec in interface.outputs]
             made[key] = select.load(
                 path, "onnxruntime", interface.inputs, outputs, Arena(), settings.Engine(threads=1)

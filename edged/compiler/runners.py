@@ -105,8 +105,9 @@ class PlanRunner:
         self._stream.close()
 
     def _profile(self, shapes: Mapping[str, tuple[int, ...]]) -> int:
-        for number, profile in reversed(list(enumerate(self._profiles))):
-            if all(_within(shapes[name], least, most) for name, (least, _, most) in profile.items()):
+        for number in reversed(range(len(self._profiles))):
+            ranges = self._profiles[number].items()
+            if all(_within(shapes[name], least, most) for name, (least, _, most) in ranges):
                 return number
         raise EngineError("no optimisation profile takes these shapes", "this is a fault in the build")
 
