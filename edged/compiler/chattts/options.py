@@ -13,7 +13,7 @@ from edged.errors import BadValue, did_you_mean
 
 Precision = Literal["fp32", "fp16", "int8", "int4"]
 # By backend; the first is the default. A CPU gets its speed from small weights. On a GPU 16 bits are near
-# enough to fp32 (54 dB at full size, where 8 bits have 24), and what a step reads of them, 0.45 GB, takes
+# enough to fp32 (51 dB at full size, where 8 bits have 24), and what a step reads of them, 0.45 GB, takes
 # 7 ms at the 68 GB/s of an Orin Nano, of the 21 ms that a step may take. Computed: no GPU measured it.
 PRECISIONS: dict[str, tuple[Precision, ...]] = {
     "onnxruntime": ("int4", "int8", "fp32"),

@@ -9,9 +9,10 @@ with a trained checkpoint.
 from __future__ import annotations
 
 # For TensorRT, by what `agreement.py` measures against fp32 on ONNX Runtime while the bundle is built. With
-# random weights at full size, the same networks run on a CPU gave hidden states, divergence, agreement and
-# waveform of 54 dB, 2e-6 nat, 98 %, 55 dB (fp16), 24 dB, 0.002 nat, 66 %, 55 dB (int8) and 5 dB, 0.17 nat,
-# 20 %, 55 dB (int4); a trained checkpoint was not at hand.
+# random weights at full size, the same networks on a CPU gave hidden states, divergence, agreement, waveform of
+#   fp16: 51 dB, 4e-6 nat, 96 %, 53 dB, all roundings of float16 counted;
+#   int8: 24 dB, 2e-3 nat, 66 %; int4: 5 dB, 0.17 nat, 20 %, those of the weights alone.
+# No trained checkpoint and no GPU was at hand.
 TENSORRT: dict[str, dict[str, float]] = {
     "fp32": {
         "min_hidden_snr_db": 60.0,
