@@ -9,7 +9,7 @@ with a trained checkpoint.
 from __future__ import annotations
 
 # For TensorRT, by what `agreement.py` measures against fp32 on ONNX Runtime while the bundle is built. With
-# random weights at full size, the same networks on a CPU gave for hidden states, divergence, agreement, sound:
+# random weights at full size, the same networks on a CPU gave: hidden states, divergence, agreement, sound of
 #   fp16: 51 dB, 4e-6 nat, 96 %, 53 dB, all roundings of float16 counted;
 #   int8: 24 dB, 2e-3 nat, 66 %; int4: 5 dB, 0.17 nat, 20 %, those of the weights alone.
 # No trained checkpoint and no GPU was at hand.
