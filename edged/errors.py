@@ -22,6 +22,7 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |   |-- CudaError            a call of the GPU's driver failed
     |   |   |-- CudaUnavailable    there is no driver, or no device
     |   |   `-- DeviceOutOfMemory  there is not enough device or page-locked memory
+    |   |-- PlanFailed           TensorRT cannot build an engine of a network
     |   |-- EmptySpeech        the model ended an utterance before its first sound, each time it was tried
     |   |-- BrokenSound        the network made samples that are no numbers
     |   |-- PluginUnusable     a bundle's TensorRT plugin cannot be loaded here
@@ -265,6 +266,13 @@ class CudaUnavailable(CudaError):
 class DeviceOutOfMemory(CudaError):
     code = "device_out_of_memory"
     default_hint = "stop other programs that use the GPU, or load fewer or smaller voices"
+
+
+class PlanFailed(EngineError):
+    """The message names the network, and the node and operator where TensorRT told them."""
+
+    code = "plan_failed"
+    default_hint = "allow it more memory with --workspace, or build with another --precision"
 
 
 class EmptySpeech(EngineError):

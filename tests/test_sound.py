@@ -12,9 +12,9 @@ import pytest
 from numpy.typing import NDArray
 
 from edged import settings
-from edged.compiler.chattts.build import in_place
 from edged.compiler.chattts.checkpoint import Checkpoint
 from edged.compiler.chattts.layout import Stack, VocosSizes
+from edged.compiler.chattts.past import in_place
 from edged.compiler.chattts.random_checkpoint import TINY, make_checkpoint
 from edged.compiler.chattts.vocoder import build_vocoder
 from edged.engine import select
@@ -24,6 +24,7 @@ from edged.errors import BrokenSound, EngineError
 from edged.voices.chattts import windows
 from edged.voices.chattts.sound import FADE, STEP, WAITING, Sound, Track, samples_of, whole
 from tests.chattts_numpy import snr
+from tests.half_arithmetic import rewritten
 
 HIDDEN = TINY.hidden
 # As many layers as the real ones, narrow: they see as far. Layer scales are 0.3.
@@ -42,17 +43,21 @@ def checkpoint(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Checkpoint]
 def engines(checkpoint: Checkpoint, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A function (precision, tracks) -> engine; each is built once."""
     folder = tmp_path_factory.mktemp("engines")
-    made: dict[tuple[str, int], Engine] = {}
+    made: dict[Any, Engine] = {}
 
-    def engine(precision: str, tracks: int) -> Engine:
-        if (precision, tracks) not in made:
-            path: Path = folder / f"{precision}{tracks}.onnx"
-            interface = build_vocoder(checkpoint, path, precision=precision, steps=LONG, tracks=tracks)
+    def engine(precision: str, tracks: int, **options: Any) -> Engine:
+        key = (precision, tracks, *options)
+        if key not in made:
+            path: Path = folder / f"{len(made)}.onnx"
+            interface = build_vocoder(
+                checkpoint, path, precision=precision, steps=LONG, tracks=tracks, **options
+            )
+            path = rewritten(path) if "half" in options else path
             outputs = [in_place(spec) for spec in interface.outputs]
-            made[precision, tracks] = select.load(
+            made[key] = select.load(
                 path, "onnxruntime", interface.inputs, outputs, Arena(), settings.Engine(threads=1)
             )
-        return made[precision, tracks]
+        return made[key]
 
     return engine
 
@@ -131,6 +136,24 @@ def test_an_utterance_shorter_than_a_chunk_is_exact(engines: Any) -> None:
         chunks = spoken(sound, hidden)
         assert len(chunks) == 1
         np.testing.assert_array_equal(chunks[0], whole(engines("fp32", 0), hidden))
+
+
+def test_standard_dialect_is_the_other_one(engines: Any) -> None:
+    """Window by window, with a whole utterance in the first window and with many."""
+    fused, standard = (sound_of(engines("fp32", 2, **options)) for options in ({}, {"dialect": "standard"}))
+    for steps in (1, 2, 7, windows.CHUNKS[0] + windows.FIRST_AHEAD, LONG):
+        hidden = hidden_states(steps)
+        chunks = [spoken(sound, hidden) for sound in (fused, standard)]
+        assert [piece.size for piece in chunks[0]] == [piece.size for piece in chunks[1]]
+        assert snr(*(np.concatenate(pieces) for pieces in chunks)) > 100
+
+
+def test_products_in_float16_stay_near(engines: Any) -> None:
+    hidden = hidden_states(LONG)
+    half = sound_of(engines("fp16", 2, dialect="standard", half=True))
+    found = np.concatenate(spoken(half, hidden))
+    expected = np.concatenate(spoken(sound_of(engines("fp32", 2)), hidden))
+    assert 45 < snr(expected, found) < 90  # near, and not the same network
 
 
 def test_no_seam_clicks(engines: Any) -> None:

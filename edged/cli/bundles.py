@@ -34,8 +34,8 @@ for _command in (store.install, store.activate, store.rollback, store.prune):
 @click.option("--out", type=click.Path(file_okay=False, path_type=Path), help="The bundle's own directory.")
 @click.option("--set", "options", multiple=True, metavar="NAME=VALUE", help="An option of the family.")
 @click.option("--checkpoint", type=click.Path(path_type=Path), help="chattts: the folder with its weights.")
-@click.option("--precision", help="chattts: fp32, int8 or int4 (default).")
-@click.option("--backend", help="chattts: onnxruntime (default).")
+@click.option("--precision", help="chattts: fp32, int8 or int4 (default); TensorRT: fp16 (default) as well.")
+@click.option("--backend", help="chattts: onnxruntime (default), or tensorrt for the GPU of this machine.")
 @click.option(
     "--speaker", "speakers", multiple=True, metavar="NAME=CODE", help="chattts: a voice (or =@FILE)."
 )
@@ -57,6 +57,11 @@ for _command in (store.install, store.activate, store.rollback, store.prune):
 @click.option("--positions", type=int, help="chattts: tokens of an utterance, prompt and speech (1024).")
 @click.option("--slots", type=int, help="chattts: utterances spoken at once (4).")
 @click.option("--kv", metavar="TYPE", help="chattts: key/value cache in float32, float16 or int8 (default).")
+@click.option("--timing-cache", metavar="FILE", help="TensorRT: keeps kernel timings (beside the bundle).")
+@click.option("--workspace", type=click.IntRange(min=1), metavar="MB", help="TensorRT: scratch memory, most.")
+@click.option(
+    "--plugin", type=click.Path(dir_okay=False), help="TensorRT: a library of deploy/jetson/plugin."
+)
 @click.option(
     "--no-native", is_flag=True, default=None, help="chattts: ONNX Runtime only, for any processor."
 )
@@ -110,6 +115,7 @@ def locate(bundle: str) -> Path:
 def verify(bundle: str, against: Path | None, report: Path | None) -> None:
     """Check every file of a bundle against its manifest, and its numbers against a checkpoint.
 
+    Of a bundle for TensorRT it shows the figures that were measured when it was built.
     With --against, it fails when a figure is beyond the threshold in the manifest.
     """
     from edged.bundle import Bundle
@@ -119,8 +125,20 @@ def verify(bundle: str, against: Path | None, report: Path | None) -> None:
     checked = Bundle.load(locate(bundle))
     facts = _facts(checked.manifest)
     fields([("bundle", str(checked.path)), *facts, ("verified", "every file is as the manifest says")])
+    _figures(checked.manifest)
     if against is not None:
         _compare(checked, against, report)
+
+
+def _figures(manifest: Manifest) -> None:
+    """What was measured of a bundle for TensorRT. Raises `BundleInaccurate`."""
+    from edged.precision import check_precision, verdicts
+
+    if manifest.tensorrt is not None:
+        tell("\nmeasured against fp32 when it was built:")
+        for verdict in verdicts(manifest.tensorrt.measured, manifest.thresholds):
+            tell(f"{'ok' if verdict.passed else 'FAILED':8}{verdict}")
+    check_precision(manifest)
 
 
 def _compare(checked: Bundle, against: Path, folder: Path | None) -> None:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 MICROSOFT = "com.microsoft"
 IR_VERSION = 10  # read by ONNX Runtime 1.18 and TensorRT 10.3
 
-_ELEMENTS = {
+ELEMENTS = {
     "float32": TensorProto.FLOAT,
     "float16": TensorProto.FLOAT16,
     "int64": TensorProto.INT64,
@@ -81,7 +81,7 @@ class Graph:
     def input(self, name: str, dtype: str, dims: Sequence[str | int], most: Sequence[int]) -> str:
         """A graph input. dims: sizes, or names of dynamic sizes; most: the maximum shape."""
         self.inputs.append(TensorSpec(name, dtype, tuple(most)))
-        self._infos["in"].append(helper.make_tensor_value_info(name, _ELEMENTS[dtype], list(dims)))
+        self._infos["in"].append(helper.make_tensor_value_info(name, ELEMENTS[dtype], list(dims)))
         return name
 
     def output(
@@ -91,7 +91,7 @@ class Graph:
         if value != name:
             self._nodes.append(helper.make_node("Identity", [value], [name]))
         self.outputs.append(TensorSpec(name, dtype, tuple(most)))
-        self._infos["out"].append(helper.make_tensor_value_info(name, _ELEMENTS[dtype], list(dims)))
+        self._infos["out"].append(helper.make_tensor_value_info(name, ELEMENTS[dtype], list(dims)))
         return name
 
     def tapped(self, value: str) -> str:

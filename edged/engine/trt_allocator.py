@@ -6,15 +6,12 @@ thread calls it, one at a time. Neighbours: `trt_runtime` hands it over, `cuda` 
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING
 
 from edged.errors import EdgedError, EngineError
 
 if TYPE_CHECKING:
     from edged.engine.cuda import Block, Device
-
-log = logging.getLogger("edged.engine")
 
 
 class CountingAllocator:
@@ -49,7 +46,6 @@ class CountingAllocator:
         if self._ready:
             self.refused += 1
             self.error = EngineError(f"TensorRT asked for {nbytes} bytes of device memory while serving")
-            log.warning("%s", self.error)
             return 0
         try:
             block = self._device.allocate(nbytes)

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from edged import settings
-from edged.compiler.chattts.build import in_place
 from edged.compiler.chattts.checkpoint import Checkpoint
+from edged.compiler.chattts.past import in_place
 from edged.compiler.chattts.random_checkpoint import FULL, make_checkpoint
 from edged.compiler.chattts.vocoder import build_vocoder
 from edged.engine import select

@@ -9,9 +9,10 @@ import msgspec
 import numpy as np
 
 from edged.bundle import Bundle, EngineFile
-from edged.compiler.chattts.build import PROMPT_PIECE, in_place
 from edged.compiler.chattts.checkpoint import Checkpoint
 from edged.compiler.chattts.gpt import build_gpt
+from edged.compiler.chattts.options import PROMPT_PIECE
+from edged.compiler.chattts.past import in_place
 from edged.compiler.chattts.vocoder import build_vocoder
 from edged.compiler.graph import Interface
 from edged.compiler.parts import engine_entry

@@ -11,22 +11,22 @@ import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
-from edged.bundle import FORMAT, EngineFile, File, Licence, Manifest
+from edged.bundle import FORMAT, EngineFile, File, Licence, Manifest, TensorRT
 from edged.bundle_write import building
-from edged.compiler.chattts import decoder, licences, people, sentences
+from edged.compiler import trt
+from edged.compiler.chattts import decoder, licences, people, reading
 from edged.compiler.chattts.checkpoint import Checkpoint
-from edged.compiler.chattts.options import Options, check, check_overrides
-from edged.compiler.chattts.quantize import Sensitivity
+from edged.compiler.chattts.options import PROMPT_PIECE, Options, check, check_overrides
+from edged.compiler.chattts.past import in_place
+from edged.compiler.chattts.thresholds import TENSORRT as TENSORRT_THRESHOLDS
 from edged.compiler.chattts.thresholds import THRESHOLDS
 from edged.compiler.parts import Progress, engine_entry, file_entry, finish, need, provenance, within
+from edged.engine import preflight
 from edged.engine.api import TensorSpec
-from edged.engine.select import require
+from edged.engine.select import TENSORRT, require
+from edged.errors import BadValue
 from edged.voices.chattts import data
 from edged.voices.chattts.limits import CONTROLS
-from edged.voices.chattts.prompts import PLAIN_SPEED, code_prompt
 from edged.voices.chattts.tokens import Tokens
 from edged.voices.chattts.voice import DECODER
 from edged.voices.chattts.windows import LONGEST
@@ -34,8 +34,6 @@ from edged.voices.chattts.windows import LONGEST
 RATE = 24_000
 TEXT = "Hello, this is the voice of the machine."
 CALIBRATION = ".calibration"  # folder inside the unfinished bundle: a killed build leaves none of it
-CALIBRATION_TOKENS = 24  # of each sentence
-PROMPT_PIECE = 48  # tokens of a prompt in one run: about as long as five steps of all slots
 ENROLL_S = 30  # longest recording for the encoder
 
 
@@ -44,7 +42,7 @@ def build(
     progress: Progress,
     *,
     checkpoint: str,
-    precision: str = "int4",
+    precision: str = "",
     backend: str = "onnxruntime",
     name: str = "chattts",
     speakers: Sequence[str] = (),
@@ -57,15 +55,27 @@ def build(
     kv: str = "",
     calibrate: bool = False,
     no_native: bool = False,
+    timing_cache: str = "",
+    workspace: int = 0,
+    plugin: str = "",
 ) -> Path:
     """speakers: NAME=CODE each; spk_stat: file with the statistics of random speakers; overrides:
     PATTERN=PRECISION each, over the names of layers; kv: element type of the key/value cache; calibrate:
     round 4-bit weights by what the fp32 network does with some sentences, which takes minutes;
-    no_native: leave out the native decoder."""
+    no_native: leave out the native decoder. For TensorRT: timing_cache: file of kernel timings (beside the
+    bundle by default); workspace: most scratch memory of a layer in MB; plugin: library of
+    `deploy/jetson/plugin`."""
     need("onnx", "build", "building a ChatTTS bundle")
     require(backend, "the bundle")
     extras = tuple(n for n, wanted in (("codes", with_codes), ("encoder", with_encoder)) if wanted)
-    options = check(precision, overrides, positions, slots, kv, extras, calibrate)
+    options = check(precision, overrides, positions, slots, kv, extras, calibrate, backend)
+    if backend == TENSORRT:
+        trt.tensorrt()  # tells early what this machine lacks
+    elif timing_cache or workspace or plugin:
+        raise BadValue("timing_cache, workspace and plugin are for TensorRT", f"--backend {TENSORRT}")
+    if not Path(timing_cache).absolute().parent.is_dir():  # it is written after the long work
+        raise BadValue(f"timing_cache {timing_cache}", "its folder does not exist")
+    limits = trt.Limits(workspace, Path(timing_cache or f"{out.resolve()}.timings"))
     progress("checkpoint", 0.0)
     with Checkpoint.open(Path(checkpoint)) as source:
         known = people.collect(speakers, spk_stat, source.sizes.hidden)
@@ -75,9 +85,12 @@ def build(
         with building(out) as root:
             for folder in ("engines", "data"):
                 (root / folder).mkdir()
-            engines, beside = _engines(root, source, options, within(progress, 0.02, 0.72))
+            engines, beside, record = _engines(
+                root, source, options, limits, plugin, within(progress, 0.02, 0.72)
+            )
             progress("decoder", 0.72)
-            built = [] if no_native else decoder.add(root, source, options.positions)
+            native = not no_native and backend != TENSORRT
+            built = decoder.add(root, source, options.positions) if native else []
             beside += [file_entry(root, name, file) for name, file in built]
             progress("data", 0.75)
             shutil.copyfile(source.tokenizer_file, root / "data/tokenizer.json")
@@ -85,7 +98,7 @@ def build(
             data.write(root / "data/sampling.json", data.Sampling())
             hashes = source.fingerprint()
             licences.write(root, Path(checkpoint), hashes)
-            manifest = _manifest(root, name, options, source, known, engines, beside, hashes)
+            manifest = _manifest(root, name, options, source, known, engines, beside, hashes, record)
             source.close()
             progress("check", 0.8)
             # Another CPU rounds differently, and one other code changes all that follow: length and level
@@ -97,8 +110,8 @@ def build(
 
 
 def _engines(
-    root: Path, source: Checkpoint, options: Options, progress: Progress
-) -> tuple[list[EngineFile], list[File]]:
+    root: Path, source: Checkpoint, options: Options, limits: trt.Limits, plugin: str, progress: Progress
+) -> tuple[list[EngineFile], list[File], TensorRT | None]:
     from edged.compiler.chattts import cache
     from edged.compiler.chattts.encoder import build_encoder
     from edged.compiler.chattts.gpt import build_gpt
@@ -107,7 +120,27 @@ def _engines(
     folder = root / "engines"
     sensitivity = None
     if options.calibrated and options.precision == "int4":
-        sensitivity = _calibration(root / CALIBRATION, source, within(progress, 0.0, 0.2))
+        from edged.compiler.chattts.calibrate import calibrate
+
+        given = reading.calibration(source, speaker=False)
+        sensitivity = calibrate(source, given, root / CALIBRATION, progress=within(progress, 0.0, 0.2))
+    if options.backend == TENSORRT:
+        from edged.compiler.chattts import plans
+
+        stretch = within(progress, 0.2, 1.0)
+        builder = trt.PlanBuilder(trt.tensorrt(), limits)
+        plan = plans.build(
+            root,
+            source,
+            options,
+            preflight.look(),
+            builder,
+            stretch,
+            plugin=plugin,
+            sensitivity=sensitivity,
+        )
+        shutil.rmtree(root / CALIBRATION, ignore_errors=True)
+        return plan.engines, plan.beside, plan.record
     gpt = build_gpt(
         source,
         folder / "gpt.onnx",
@@ -122,7 +155,7 @@ def _engines(
     )
     if options.kv == "int8":
         progress("cache", 0.65)
-        cache.fit(folder / "gpt.onnx", gpt, list(_prompts(source)))
+        cache.fit(folder / "gpt.onnx", gpt, list(reading.calibration(source)))
     shutil.rmtree(root / CALIBRATION, ignore_errors=True)
     outputs = [in_place(spec) for spec in gpt.outputs]
     engines = [engine_entry(root, "gpt", "engines/gpt.onnx", list(gpt.inputs), outputs)]
@@ -157,38 +190,12 @@ def _engines(
         )
         engines.append(_entry(root, "encoder", made.inputs, made.outputs))
     beside = sorted(file.name for file in folder.glob("*.data"))
-    return engines, [
-        file_entry(root, file.replace(".onnx.data", "-weights"), f"engines/{file}") for file in beside
-    ]
-
-
-def _calibration(folder: Path, source: Checkpoint, progress: Progress) -> Sensitivity:
-    """What every matrix multiplies while the fp32 network continues some sentences."""
-    from edged.compiler.chattts.calibrate import calibrate
-
-    return calibrate(source, _prompts(source, speaker=False), folder, progress=progress)
-
-
-def _prompts(source: Checkpoint, *, speaker: bool = True) -> NDArray[np.int64]:
-    """Prompts of some sentences, [sentences, tokens]."""
-    tokens = Tokens(source.tokenizer_file)
-    prompts = []
-    for text in sentences.CALIBRATION:
-        ids = tokens.speech(text).ids or (tokens.control("uv_break"),)
-        ids = (ids * -(-CALIBRATION_TOKENS // len(ids)))[:CALIBRATION_TOKENS]  # of equal length
-        prompts.append(code_prompt(tokens, ids, speaker=speaker, speed=PLAIN_SPEED))
-    return np.array(prompts, np.int64)
+    weights = [file_entry(root, file.replace(".onnx.data", "-weights"), f"engines/{file}") for file in beside]
+    return engines, weights, None
 
 
 def _entry(root: Path, name: str, inputs: Sequence[TensorSpec], outputs: Sequence[TensorSpec]) -> EngineFile:
     return engine_entry(root, name, f"engines/{name}.onnx", list(inputs), list(outputs))
-
-
-def in_place(spec: TensorSpec) -> TensorSpec:
-    """The cache's outputs are written over its inputs."""
-    if not spec.name.startswith("present_"):
-        return spec
-    return TensorSpec(spec.name, spec.dtype, spec.shape, alias=spec.name.replace("present_", "past_"))
 
 
 def _manifest(
@@ -200,6 +207,7 @@ def _manifest(
     engines: list[EngineFile],
     beside: list[File],
     hashes: dict[str, str],
+    record: TensorRT | None,
 ) -> Manifest:
     sizes = source.sizes
     facts = {f"checkpoint {file}": digest for file, digest in hashes.items()}
@@ -212,7 +220,7 @@ def _manifest(
         name=name,
         version="1",
         family="chattts",
-        backend="onnxruntime",
+        backend=options.backend,
         precision=options.precision,
         sample_rate=RATE,
         voices=tuple(people.info(person) for person in known.voices),
@@ -234,5 +242,6 @@ def _manifest(
         },
         licence=Licence(code="Apache-2.0", weights="CC-BY-NC-4.0"),
         provenance=provenance("onnx", "numpy", "onnxruntime", "tokenizers", **facts),
-        thresholds=THRESHOLDS[options.precision],
+        thresholds=(TENSORRT_THRESHOLDS if record else THRESHOLDS)[options.precision],
+        tensorrt=record,
     )

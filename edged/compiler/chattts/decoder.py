@@ -10,7 +10,7 @@ from pathlib import Path
 
 from edged import native
 from edged.compiler.chattts.checkpoint import Checkpoint
-from edged.compiler.chattts.gpt import TEXT_WIDTH
+from edged.compiler.chattts.heads import TEXT_WIDTH
 from edged.compiler.chattts.sampling import WINDOW
 from edged.compiler.native import built, compiler, index, wanted
 from edged.engine import decoder_index

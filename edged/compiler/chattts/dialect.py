@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto
 
 from edged.compiler.chattts.quantize import Blocks, Table
-from edged.compiler.graph import Graph
+from edged.compiler.graph import ELEMENTS, Graph
 
 OPSET = 21  # block-wise DequantizeLinear
 
@@ -36,6 +35,7 @@ class Shape:
     theta: float
     epsilon: float  # of the norms
     cache: str = "float32"  # element type of the key/value cache
+    half: bool = False  # matrix products in float16; only the standard dialect can
 
 
 class Dialect(ABC):
@@ -43,6 +43,7 @@ class Dialect(ABC):
 
     name: str
     adaptive_topk: bool  # may the number of candidates in sampling depend on the data?
+    branches: bool  # is one head left out by If, or are both computed and one chosen by Where?
 
     def __init__(self, graph: Graph, shape: Shape) -> None:
         self.graph = graph
@@ -54,17 +55,22 @@ class Dialect(ABC):
     def node(self, op: str, *inputs: str, **attributes: Any) -> str:
         return str(self.graph.node(op, inputs, **attributes))
 
-    def linear(self, x: str, name: str, matrix: NDArray[np.float32] | Blocks) -> str:
-        """x @ matrix.T for a matrix [N, K], dense or quantised."""
+    def linear(self, x: str, name: str, matrix: NDArray[np.floating] | Blocks) -> str:
+        """x @ matrix.T for a matrix [N, K], dense or quantised; float32 in and out whatever the matrix is."""
         if isinstance(matrix, Blocks):
             return self.quantised(x, name, matrix)
-        return self.node("MatMul", x, self.graph.weight(name, matrix.T))
+        element = str(matrix.dtype)
+        product = self.node("MatMul", self.cast(x, element), self.graph.weight(name, matrix.T))
+        return self.cast(product, "float32", element)
+
+    def cast(self, x: str, to: str, source: str = "float32") -> str:
+        """x as another element type; nothing is written where it has it already."""
+        return x if to == source else self.node("Cast", x, to=ELEMENTS[to])
 
     def lookup(self, name: str, table: Table, ids: str) -> str:
         """Rows of an embedding table as float32."""
         rows = self.node("Gather", self.graph.weight(name, table.values), ids)
-        if table.values.dtype != np.float32:
-            rows = self.node("Cast", rows, to=TensorProto.FLOAT)
+        rows = self.cast(rows, "float32", str(table.values.dtype))
         if table.scales is not None:
             scales = self.graph.weight(f"{name}.scales", table.scales)
             rows = self.node("Mul", rows, self.node("Gather", scales, ids))

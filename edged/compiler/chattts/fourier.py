@@ -62,8 +62,11 @@ def _full_overlap(size: int) -> float:
     return float((hann(size).reshape(OVERLAP, -1) ** 2).sum(axis=0)[0])
 
 
-def inverse(net: Net, real: str, imaginary: str, size: int) -> str:
-    """Half spectra [1, 1, F, size / 2 + 1] -> samples [1, (F - 1) * size / 4]."""
+def inverse(net: Net, real: str, imaginary: str, size: int, there: str = "") -> str:
+    """Half spectra [1, 1, F, size / 2 + 1] -> samples [1, (F - 1) * size / 4].
+
+    there: [F, 1], 0 for frames of silence that stand for none, 1 for all others.
+    """
     g = net.graph
     hop = size // OVERLAP
     bases = inverse_bases(size)
@@ -82,7 +85,7 @@ def inverse(net: Net, real: str, imaginary: str, size: int) -> str:
     mirror = [g.constant([value]) for value in (-1, -(1 << 31), 1, -1)]
     backwards = g.node("Slice", [g.node("Add", second), *mirror])
     added = g.node("Add", [first, backwards])
-    added = g.node("Div", [added, _envelope(net, added, size)])
+    added = g.node("Div", [added, _envelope(net, added, size, there)])
     return str(g.node("Reshape", [added, g.constant([1, -1])]))
 
 
@@ -94,7 +97,7 @@ def _quarter(net: Net, framed: str, j: int, start: int, hop: int) -> str:
     return str(g.node("Slice", [framed, starts, ends, g.constant([0, 1])]))
 
 
-def _envelope(net: Net, hops: str, size: int) -> str:
+def _envelope(net: Net, hops: str, size: int, there: str) -> str:
     """[F - 1, hop]: the sum of the squared windows over its value at full overlap: 1 but for the ends.
 
     The first hop lacks the frame before it, the last hop the frame after it (with two frames, one hop
@@ -102,12 +105,17 @@ def _envelope(net: Net, hops: str, size: int) -> str:
     """
     g = net.graph
     squares = (hann(size).reshape(OVERLAP, -1) ** 2) / _full_overlap(size)
-    count = g.node("Shape", [hops], start=0, end=1)
-    one = g.constant([1])
-    shape = g.node("Concat", [g.node("Sub", [count, one]), one], axis=0)
-    inner = g.node("Expand", [net.scalar(1.0), shape])
-    before = g.node("Pad", [inner, g.constant([1, 0, 0, 0])])  # 0 1 1 1 ...
-    after = g.node("Pad", [inner, g.constant([0, 0, 1, 0])])  # ... 1 1 1 0
+    if there:  # hop s has the frames s - 1 to s + 2
+        zero, two, end = (g.constant([value]) for value in (0, 2, 1 << 31))
+        earlier = g.node("Slice", [there, zero, g.constant([-2]), zero])
+        later = g.node("Slice", [there, two, end, zero])
+    else:
+        count = g.node("Shape", [hops], start=0, end=1)
+        one = g.constant([1])
+        shape = g.node("Concat", [g.node("Sub", [count, one]), one], axis=0)
+        earlier = later = g.node("Expand", [net.scalar(1.0), shape])
+    before = g.node("Pad", [earlier, g.constant([1, 0, 0, 0])])  # 0 1 1 1 ...
+    after = g.node("Pad", [later, g.constant([0, 0, 1, 0])])  # ... 1 1 1 0
     middle = g.weight("istft.middle", squares[1:3].sum(axis=0).astype(np.float32))
     late = g.node("Mul", [before, g.weight("istft.fall", squares[3].astype(np.float32))])
     early = g.node("Mul", [after, g.weight("istft.rise", squares[0].astype(np.float32))])

@@ -21,6 +21,7 @@ class Fused(Dialect):
 
     name = "ort"
     adaptive_topk = True
+    branches = True
 
     def quantised(self, x: str, name: str, blocks: Blocks) -> str:
         rows, columns = blocks.codes.shape

@@ -24,6 +24,7 @@ from onnx import TensorProto
 from edged.compiler.chattts import sampling
 from edged.compiler.chattts.dialect import OPSET, Dialect, Shape
 from edged.compiler.chattts.fused import Fused
+from edged.compiler.chattts.heads import Heads
 from edged.compiler.chattts.plugged import Plugged
 from edged.compiler.chattts.quantize import Plan, Sensitivity
 from edged.compiler.chattts.standard import Standard
@@ -35,7 +36,6 @@ if TYPE_CHECKING:
     from edged.compiler.chattts.checkpoint import Checkpoint
 
 DIALECTS: dict[str, type[Dialect]] = {kind.name: kind for kind in (Fused, Standard, Plugged)}
-TEXT_WIDTH = 256  # most candidates of the text head: a larger top_k counts as this
 Tap = Callable[[str, str], None]  # (name of a matrix, value that it multiplies)
 
 
@@ -44,7 +44,7 @@ def build_gpt(
     path: Path,
     *,
     dialect: str = "ort",
-    precision: Literal["fp32", "int8", "int4"] = "fp32",
+    precision: Literal["fp32", "fp16", "int8", "int4"] = "fp32",
     overrides: Iterable[tuple[str, str]] = (),
     positions: int = 1024,
     slots: int = 4,
@@ -53,6 +53,7 @@ def build_gpt(
     debug: bool = False,
     sensitivity: Sensitivity | None = None,
     block: int | None = None,
+    half: bool = False,
     progress: Progress = silent,
 ) -> Interface:
     """Writes the network to `path` and its weights beside it (`path` + ".data").
@@ -63,8 +64,9 @@ def build_gpt(
     debug: outputs `logits` (before the temperature) and `probs` (after all rules) as well.
     sensitivity: from `calibrate`, makes the rounding of 4-bit layers better than nearest.
     block: columns of a matrix that share a scale, instead of the default of its precision.
+    half: matrix products in float16, in the "standard" dialect only; precision fp16 needs it.
     """
-    plan = Plan(precision, tuple(overrides), sensitivity, block)
+    plan = Plan(precision, tuple(overrides), sensitivity, block, half)
     with WeightFile(path.with_name(path.name + ".data")) as weights:
         network = Network(checkpoint, dialect, plan, weights, positions=positions, kv=kv)
         network.describe(slots=slots, prompt=prompt, debug=debug, progress=progress)
@@ -88,6 +90,8 @@ class Network:
     ) -> None:
         if kv == "int8" and dialect != "ort":
             raise ValueError(f"dialect {dialect!r} has no 8-bit cache")
+        if plan.half and dialect == "ort":
+            raise ValueError(f"dialect {dialect!r} has no products in float16")
         self.checkpoint = checkpoint
         self.sizes = checkpoint.sizes
         self.plan = plan
@@ -101,6 +105,7 @@ class Network:
             theta=self.sizes.rope_theta,
             epsilon=self.sizes.rms_eps,
             cache=kv,
+            half=plan.half,
         )
         self.ops: Dialect = DIALECTS[dialect](self.graph, self.shape)
 
@@ -119,19 +124,19 @@ class Network:
         x = self._embed(ids, text, speaker)
         hidden = self._layers(x, last, slots, progress)
         progress("heads", 0.9)
-        names = ["codes", "end", *(["logits", "probs"] if debug else [])]
-        text_branch, code_branch = (self._head(hidden, rows, stage, debug) for stage in ("text", "code"))
-        graph.node("If", [refine], names, then_branch=text_branch, else_branch=code_branch)
+        Heads(self.ops, sizes, self.linear, self.checkpoint.token_id("[Ebreak]")).draw(
+            hidden, rows, refine, debug
+        )
         graph.output("codes", "codes", "int64", ("B", books), (slots, books))
         graph.output("end", "end", "int64", ("B",), (slots,))
         graph.output(hidden, "hidden", "float32", ("B", width), (slots, width))
         if debug:  # [B, 4, 626] for codes, [B, 1, 21178] for text
             most = (slots, books, max(sizes.audio_tokens, sizes.text_tokens))
-            for name in names[2:]:
+            for name in ("logits", "probs"):
                 graph.output(name, name, "float32", ("B", "G", "V"), most)
         progress("heads", 1.0)
 
-    def _linear(self, x: str, name: str, parts: Iterable[tuple[str, str]], ops: Dialect | None = None) -> str:
+    def linear(self, x: str, name: str, parts: Iterable[tuple[str, str]], ops: Dialect | None = None) -> str:
         """Several matrices of the checkpoint that multiply the same value, as one."""
         if self.tap is not None and ops is None:  # values inside a branch cannot be outputs
             self.tap(name, self.graph.tapped(x))
@@ -178,18 +183,18 @@ class Network:
             past = [self.graph.input(f"past_{c}.{n}", shape.cache, dims, most) for c in "kv"]
             present = [f"present_{c}.{n}" for c in "kv"]
             parts = [("gpt", f"{attention}.{part}_proj.weight") for part in "qkv"]
-            qkv = self._linear(normed, f"layers.{n}.qkv", parts)
+            qkv = self.linear(normed, f"layers.{n}.qkv", parts)
             seen = ops.attention(qkv, (past[0], past[1]), (present[0], present[1]))
             for name in present:
                 self.graph.output(name, name, shape.cache, dims, most)
             if final and self.tap is None:  # what follows is a token's own: only the last is wanted
                 seen, x = self._at(seen, last), self._at(x, last)
-            out = self._linear(seen, f"layers.{n}.out", [("gpt", f"{attention}.o_proj.weight")])
+            out = self.linear(seen, f"layers.{n}.out", [("gpt", f"{attention}.o_proj.weight")])
             normed, x = ops.add_norm(x, out, self._gain(f"layers.{n}.post_attention_layernorm"))
             mlp = f"layers.{n}.mlp"
             parts = [("gpt", f"{mlp}.{part}_proj.weight") for part in ("gate", "up")]
-            gated = ops.gate(self._linear(normed, f"layers.{n}.gate_up", parts))
-            down = self._linear(gated, f"layers.{n}.down", [("gpt", f"{mlp}.down_proj.weight")])
+            gated = ops.gate(self.linear(normed, f"layers.{n}.gate_up", parts))
+            down = self.linear(gated, f"layers.{n}.down", [("gpt", f"{mlp}.down_proj.weight")])
             after = "norm" if final else f"layers.{n + 1}.input_layernorm"
             normed, x = ops.add_norm(x, down, self._gain(after), last=final)
         return normed if self.tap is None else self._at(normed, last)
@@ -201,34 +206,3 @@ class Network:
 
     def _gain(self, name: str) -> str:
         return self.graph.weight(name, self.checkpoint.tensor("gpt", f"{name}.weight"))
-
-    def _head(self, hidden: str, rows: sampling.Controls, stage: str, debug: bool) -> object:
-        """A branch: scores of one head and the draw from them."""
-        sizes, graph = self.sizes, self.graph.branch(stage)
-        ops = self.ops.on(graph)
-        groups = sizes.codebooks if stage == "code" else 1
-        if stage == "code":
-            parts = [("embed", f"head_code.{n}.weight") for n in range(groups)]
-            tokens, width, end = sizes.audio_tokens, sizes.audio_tokens, sizes.audio_tokens - 1
-        else:
-            parts = [("embed", "head_text.weight")]
-            tokens, width, end = sizes.text_tokens, TEXT_WIDTH, self.checkpoint.token_id("[Ebreak]")
-        scores = self._linear(hidden, f"head_{stage}", parts, ops)
-        scores = ops.node("Reshape", scores, graph.constant([0, groups, tokens]))
-        sampled = sampling.sample(
-            graph,
-            scores,
-            rows,
-            groups=groups,
-            tokens=tokens,
-            width=width,
-            end=end,
-            adaptive=ops.adaptive_topk,
-        )
-        codes = sampled.codes
-        if groups == 1:  # the text id, once for each codebook
-            codes = ops.node("Add", codes, graph.constant(np.zeros((1, sizes.codebooks))))
-        outputs = [codes, sampled.end]
-        if debug:
-            outputs += [scores, sampling.spread(graph, sampled, groups, tokens)]
-        return graph.subgraph(outputs)

@@ -14,10 +14,9 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from onnx import TensorProto
 
 from edged.compiler.chattts.past import Past
-from edged.compiler.graph import MICROSOFT, Graph
+from edged.compiler.graph import ELEMENTS, MICROSOFT, Graph
 
 DIALECTS = ("ort", "standard")
 PRECISIONS = ("fp32", "fp16", "int8")
@@ -41,7 +40,8 @@ class Net:
     """A graph under construction, with the choices that hold for the whole of it.
 
     precision "int8" quantises the matrices of `linear` (convolutions are 2 % of the work), except for
-    layers whose name matches a pattern of `keep`; "fp16" halves the file and computes in float32.
+    layers whose name matches a pattern of `keep`; "fp16" halves the file and computes in float32, or, with
+    `half`, in float16 between explicit casts: matrices and convolutions only, and none of `keep`.
     """
 
     def __init__(
@@ -52,16 +52,20 @@ class Net:
         dialect: str = "ort",
         precision: str = "fp32",
         keep: Sequence[str] = (),
+        half: bool = False,
     ) -> None:
         if dialect not in DIALECTS:
             raise ValueError(f"dialect {dialect!r} is none of {DIALECTS}")
         if precision not in PRECISIONS:
             raise ValueError(f"precision {precision!r} is none of {PRECISIONS}")
+        if half and (dialect != "standard" or precision != "fp16"):
+            raise ValueError("products in float16 are of the standard dialect at precision fp16")
         self.graph = graph
         self.weights = weights
         self.fused = dialect == "ort"
         self.precision = precision
         self.keep = tuple(keep)
+        self.half = half
         self.past: Past | None = None  # where there is one, convolutions go on from it
 
     def scalar(self, value: float) -> str:
@@ -72,7 +76,11 @@ class Net:
         if self.precision == "fp32" or value.size < 4096 or self._kept(name):
             return self.graph.weight(name, value.astype(np.float32))
         half = self.graph.weight(name, value.astype(np.float16))
-        return str(self.graph.node("Cast", [half], to=TensorProto.FLOAT))  # folded when the graph is loaded
+        return self.cast(half, "float32", "float16")  # folded when the graph is loaded
+
+    def cast(self, x: str, to: str, source: str = "float32") -> str:
+        """x as another element type; nothing is written where it has it already."""
+        return x if to == source else str(self.graph.node("Cast", [x], to=ELEMENTS[to]))
 
     def linear(
         self,
@@ -83,10 +91,14 @@ class Net:
         *,
         exact: bool = False,
     ) -> str:
-        """x @ matrix + bias, with matrix [in, out]. exact: never quantised to integers."""
+        """x @ matrix + bias, with matrix [in, out]. exact: neither quantised nor multiplied in float16."""
         g = self.graph
         if self.precision == "int8" and not exact and not self._kept(name):
             y = self._product_int8(x, name, matrix)
+        elif self.half and not exact and not self._kept(name):
+            half = self.graph.weight(f"{name}.weight", matrix.astype(np.float16))
+            y = g.node("MatMul", [self.cast(x, "float16"), half])
+            y = self.cast(y, "float32", "float16")
         else:
             y = str(g.node("MatMul", [x, self.stored(f"{name}.weight", matrix)]))
         if bias is None:
@@ -160,10 +172,15 @@ class Net:
         margin = before = dilation * (width // 2) if pad is None else pad
         if self.past is not None and margin:
             x, before = self.past.before(x, margin, kernel.shape[1] * groups), 0
-        inputs = [g.node("Transpose", [x], perm=[0, 3, 1, 2])]
-        inputs.append(self.stored(f"{name}.weight", kernel[:, :, None, :]))
+        element = "float16" if self.half and not self._kept(name) else "float32"
+        inputs = [g.node("Transpose", [self.cast(x, element)], perm=[0, 3, 1, 2])]
+        kernel = kernel[:, :, None, :]
+        if element == "float16":
+            inputs.append(g.weight(f"{name}.weight", kernel.astype(element)))
+        else:
+            inputs.append(self.stored(f"{name}.weight", kernel))
         if bias is not None:
-            inputs.append(g.weight(f"{name}.bias", bias.astype(np.float32)))
+            inputs.append(g.weight(f"{name}.bias", bias.astype(element)))
         y = g.node(
             "Conv",
             inputs,
@@ -173,4 +190,4 @@ class Net:
             pads=[0, before, 0, margin],
             group=groups,
         )
-        return str(g.node("Transpose", [y], perm=[0, 2, 3, 1]))
+        return self.cast(g.node("Transpose", [y], perm=[0, 2, 3, 1]), "float32", element)

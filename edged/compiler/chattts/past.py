@@ -8,7 +8,10 @@ row of zeros begins an utterance. Neighbours: `layers.py` asks for frames, `voco
 
 from __future__ import annotations
 
+import numpy as np
+
 from edged.compiler.graph import Graph
+from edged.engine.api import TensorSpec
 
 INPUT, OUTPUT = "past_frames", "present_frames"
 
@@ -16,9 +19,11 @@ INPUT, OUTPUT = "past_frames", "present_frames"
 class Past:
     """keep: a value [1], frames of the call that the next one does not get again; rows: of the memory."""
 
-    def __init__(self, graph: Graph, keep: str, rows: int) -> None:
+    def __init__(self, graph: Graph, keep: str, rows: int, *, fixed: bool = False) -> None:
+        """fixed: what is kept is gathered, so that no shape depends on a value, as TensorRT wants it."""
         self._graph = graph
         self._keep = keep
+        self._fixed = fixed
         self._rows = rows
         self._size = 0
         self._kept: list[str] = []
@@ -30,8 +35,12 @@ class Past:
         bounds = [g.constant([self._size]), g.constant([self._size + size]), g.constant([1])]
         old = g.node("Reshape", [g.node("Slice", [INPUT, *bounds]), g.constant([1, 1, frames, channels])])
         both = str(g.node("Concat", [old, x], axis=2))
-        end = g.node("Add", [self._keep, g.constant([frames])])
-        new = g.node("Slice", [both, self._keep, end, g.constant([2])])
+        if self._fixed:
+            places = g.node("Add", [self._keep, g.constant(np.arange(frames))])
+            new = g.node("Gather", [both, places], axis=2)
+        else:
+            end = g.node("Add", [self._keep, g.constant([frames])])
+            new = g.node("Slice", [both, self._keep, end, g.constant([2])])
         self._kept.append(g.node("Reshape", [new, g.constant([1, size])]))
         self._size += size
         return both
@@ -43,3 +52,10 @@ class Past:
         # By its shape alone a checker would see one row only and refuse a memory of several.
         present = g.node("Reshape", [g.node("Concat", self._kept, axis=1), g.node("Shape", [INPUT])])
         g.output(present, OUTPUT, "float32", ["row", self._size], (self._rows, self._size))
+
+
+def in_place(spec: TensorSpec) -> TensorSpec:
+    """Outputs of what is kept are written over its inputs."""
+    if not spec.name.startswith("present_"):
+        return spec
+    return TensorSpec(spec.name, spec.dtype, spec.shape, alias=spec.name.replace("present_", "past_"))

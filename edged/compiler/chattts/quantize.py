@@ -36,6 +36,7 @@ _PIECE = 1 << 15  # numbers looked at together: they and their errors stay in th
 # layers.N.gate_up and layers.N.down. The last pattern that matches counts.
 _DEFAULTS: dict[str, tuple[tuple[str, str], ...]] = {
     "fp32": (("*", "fp32"),),
+    "fp16": (("*", "fp16"), ("head_code", "fp32")),
     "int8": (("*", "int8"), ("emb_*", "fp16")),
     # The code head is 1 % of the weights and decides every draw; a text embedding in int8 saves 16 MB.
     "int4": (("*", "int4"), ("head_code", "int8"), ("emb_text", "int8"), ("emb_code", "fp16")),
@@ -87,6 +88,7 @@ class Plan:
     overrides: tuple[tuple[str, str], ...] = ()
     sensitivity: Sensitivity | None = None
     block: int | None = None  # columns that share a scale, instead of BLOCK
+    half: bool = False  # for TensorRT: products may be fp16, and 8-bit matrices have one scale a row
 
     def __post_init__(self) -> None:
         if self.precision not in _DEFAULTS:
@@ -102,15 +104,19 @@ class Plan:
                 found = precision
         return found
 
-    def matrix(self, name: str, weight: Floats) -> Floats | Blocks:
+    def matrix(self, name: str, weight: Floats) -> NDArray[np.floating] | Blocks:
         """A matrix [N, K] ready for a network."""
         precision = self.of(name)
         if precision == "fp32":
             return weight
+        if precision == "fp16" and self.half:
+            return weight.astype(np.float16)
         if precision == "fp16":
             raise BadValue(f"precision 'fp16' of {name!r}", "matrices are fp32, int8 or int4; tables any")
         bits = int(precision.removeprefix("int"))
         sensitivity = self.sensitivity.get(name) if self.sensitivity is not None and bits == 4 else None
+        if bits == 8 and self.half:
+            return quantised(weight, bits, weight.shape[1], whole=True)
         return quantised(weight, bits, self.block or BLOCK[bits], sensitivity)
 
     def table(self, name: str, table: Floats) -> Table:

@@ -1,6 +1,9 @@
 """The dialect of the ONNX standard, for TensorRT: operators up to opset 21 that version 10.3 parses.
 
-Build time only. Neighbour: `dialect.py` says what each method means.
+Build time only. Every value has the element type that the graph says, as a strongly typed TensorRT network
+wants it. With `Shape.half` matrix products and the cache are float16; norms, softmax, rotary positions and
+the sum that runs through all layers stay float32, between explicit casts, because an outlier of a trained
+network's hidden state does not fit float16. Neighbour: `dialect.py` says what each method means.
 """
 
 from __future__ import annotations
@@ -20,6 +23,9 @@ class Standard(Dialect):
 
     name = "standard"
     adaptive_topk = False
+    # An engine that decides on the device what to run next cannot be captured as a CUDA graph. Reading the
+    # text head in every step is 8 % more bytes.
+    branches = False
 
     def quantised(self, x: str, name: str, blocks: Blocks) -> str:
         rows, columns = blocks.codes.shape
@@ -33,8 +39,14 @@ class Standard(Dialect):
         else:
             codes = self.graph.weight(name, blocks.codes.T)
             attributes = {"axis": 0, "block_size": blocks.block}
-        scale = self.graph.weight(f"{name}.scales", scales)
-        return self.node("MatMul", x, self.node("DequantizeLinear", codes, scale, **attributes))
+        scale = self.graph.weight(f"{name}.scales", scales.astype(self.element))
+        wide = self.node("DequantizeLinear", codes, scale, **attributes)
+        return self.cast(self.node("MatMul", self.cast(x, self.element), wide), "float32", self.element)
+
+    @property
+    def element(self) -> str:
+        """Of matrix products."""
+        return "float16" if self.shape.half else "float32"
 
     def lookup(self, name: str, table: Table, ids: str) -> str:
         if table.scales is not None:  # TensorRT takes 8-bit constants before DequantizeLinear only
@@ -90,7 +102,8 @@ class Standard(Dialect):
         return self._mask
 
     def place(self, qkv: str, past: tuple[str, str], present: tuple[str, str]) -> tuple[str, str, str]:
-        """Turned queries [B, heads, S, width], and all keys and values with the new ones in `present`."""
+        """Turned queries [B, heads, S, width] as float32, and all keys and values with the new ones in
+        `present`, ready for a product."""
         graph, heads, width = self.graph, self.shape.heads, self.shape.width
         shaped = self.node("Reshape", qkv, graph.constant([0, 0, 3 * heads, width]))
         turned, values = graph.node("Split", [shaped, graph.constant([2 * heads, heads])], 2, axis=2)
@@ -108,20 +121,19 @@ class Standard(Dialect):
     def attention(self, qkv: str, past: tuple[str, str], present: tuple[str, str]) -> str:
         graph, heads, width = self.graph, self.shape.heads, self.shape.width
         query, keys, values = self.place(qkv, past, present)
-        query = self.node("Mul", query, graph.constant(width**-0.5, "float32"))
+        query = self.cast(self.node("Mul", query, graph.constant(width**-0.5, "float32")), self.element)
         scores = self.node("MatMul", query, self.node("Transpose", keys, perm=[0, 1, 3, 2]))
-        weights = self.node("Softmax", self.node("Add", scores, self.mask(past[0])), axis=3)
+        scores = self.node("Add", self.cast(scores, "float32", self.element), self.mask(past[0]))
+        weights = self.cast(self.node("Softmax", scores, axis=3), self.element)
         seen = self.node("Transpose", self.node("MatMul", weights, values), perm=[0, 2, 1, 3])
-        return self.node("Reshape", seen, graph.constant([0, 0, heads * width]))
+        seen = self.node("Reshape", seen, graph.constant([0, 0, heads * width]))
+        return self.cast(seen, "float32", self.element)
 
     def _write(self, past: str, new: str, present: str) -> str:
-        """Puts the new positions into the cache; returns all of it as float32."""
-        if self.shape.cache == "float16":
-            new = self.node("Cast", new, to=TensorProto.FLOAT16)
-        self.graph.node("ScatterND", [past, self._index, new], [present])
+        """Puts the new positions into the cache; returns all of it."""
+        self.graph.node("ScatterND", [past, self._index, self.cast(new, self.shape.cache)], [present])
         return self.read(present)
 
     def read(self, present: str) -> str:
-        """A cache as float32."""
-        narrow = self.shape.cache == "float16"
-        return self.node("Cast", present, to=TensorProto.FLOAT) if narrow else present
+        """A cache, ready for a product."""
+        return self.cast(present, self.element, self.shape.cache)

@@ -17,8 +17,9 @@ from numpy.typing import NDArray
 
 from edged import settings
 from edged.bundle import Bundle
-from edged.compiler.chattts.build import PROMPT_PIECE, in_place
 from edged.compiler.chattts.cache import scale_name
+from edged.compiler.chattts.options import PROMPT_PIECE
+from edged.compiler.chattts.past import in_place
 from edged.compiler.chattts.sentences import VERIFICATION
 from edged.compiler.chattts.stored import StoredWeights
 from edged.compiler.graph import Interface

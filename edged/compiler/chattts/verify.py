@@ -16,14 +16,15 @@ from numpy.typing import NDArray
 from edged import settings
 from edged.bundle import Bundle
 from edged.compiler.chattts import teach
-from edged.compiler.chattts.build import PROMPT_PIECE
 from edged.compiler.chattts.checkpoint import Checkpoint
 from edged.compiler.chattts.gpt import build_gpt
+from edged.compiler.chattts.options import PROMPT_PIECE
 from edged.compiler.chattts.stored import StoredWeights
 from edged.compiler.chattts.vocoder import build_vocoder
 from edged.compiler.graph import Interface
 from edged.compiler.parts import Progress, within
 from edged.engine.buffers import Arena
+from edged.engine.select import TENSORRT
 from edged.errors import BundleError
 from edged.voices.chattts.sound import whole
 from edged.voices.chattts.voice import engine
@@ -73,6 +74,11 @@ def measure(bundle: Bundle, checkpoint: Path, progress: Progress) -> Measured:
     if bundle.manifest.family != "chattts":
         raise BundleError(
             f"{bundle.path}: only bundles of family chattts can be compared with a checkpoint", ""
+        )
+    if bundle.manifest.backend == TENSORRT:
+        raise BundleError(
+            f"{bundle.path}: plans cannot be read back",
+            "they were compared with the checkpoint when they were built: see edged bundle verify",
         )
     with tempfile.TemporaryDirectory(prefix="edged-verify-") as folder, Checkpoint.open(checkpoint) as source:
         caches = sum(tensor.name.startswith("past_k") for tensor in bundle.engine("gpt").inputs)

@@ -33,6 +33,7 @@ def build_vocoder(
     precision: str = "fp32",
     steps: int = 1024,
     keep: Sequence[str] = (),
+    half: bool = False,
     tracks: int = 0,
     debug: bool = False,
     progress: Progress = silent,
@@ -43,7 +44,8 @@ def build_vocoder(
     tracks: utterances that are made to sound window by window (0: an utterance is one call). Then there are
     more inputs: `past_frames`, a row a track; `heard` [1], the steps after which the next window begins; and
     `lead` [1]: `LEAD` in the first window of an utterance, 0 in later ones, whose samples begin `LEAD` frames
-    before their first step instead.
+    before their first step instead. In the standard dialect no shape depends on a value: there `first` [1],
+    bool, stands for `lead`, and the samples of a first window begin with `LEAD` frames of silence, too.
     """
     part = "decoder"
     channels = checkpoint.tensor(part, "decoder.conv_in.0.weight").shape[1]
@@ -54,12 +56,13 @@ def build_vocoder(
         # The first half of a hidden state is the first frame, the second half the second.
         return str(net.graph.node("Reshape", [hidden, net.graph.constant([1, 1, -1, channels])]))
 
-    net = Net(Graph("vocoder"), checkpoint, dialect=dialect, precision=precision, keep=keep)
+    net = Net(Graph("vocoder"), checkpoint, dialect=dialect, precision=precision, keep=keep, half=half)
     if tracks:
         g = net.graph
         heard = g.input("heard", "int64", [1], (1,))
-        g.input("lead", "int64", [1], (1,))
-        net.past = Past(g, g.node("Mul", [heard, g.constant([FRAMES_A_STEP])]), tracks)
+        g.input(*(("lead", "int64") if net.fused else ("first", "bool")), [1], (1,))
+        kept = g.node("Mul", [heard, g.constant([FRAMES_A_STEP])])
+        net.past = Past(g, kept, tracks, fixed=not net.fused)
     return _build(net, features, part, path, steps, debug, progress)
 
 
@@ -138,13 +141,29 @@ def waveform(net: Net, mel: str) -> str:
     x = blocks(net, x, "vocos", "backbone.convnext", "gamma")
     last = "backbone.final_layer_norm"
     x = net.norm(x, "vocos.final_layer_norm", own(f"{last}.weight"), own(f"{last}.bias"))
+    there = ""
     if net.past is not None:  # the transform adds up frames that overlap
         x = net.past.before(x, LEAD, own("head.out.weight").shape[1])
-        x = g.node("Slice", [x, "lead", g.constant([1 << 31]), g.constant([2])])
+        if net.fused:
+            x = g.node("Slice", [x, "lead", g.constant([1 << 31]), g.constant([2])])
+        else:
+            there = _there(net, x)
     # Its errors reach the phases directly: kept out of int8 it gains 1.5 dB for 3 % of the time.
     x = net.linear(x, "vocos.head.out", own("head.out.weight").T, own("head.out.bias"), exact=True)
     magnitude, phase = g.node("Split", [x], 2, axis=3, num_outputs=2)
     magnitude = g.node("Min", [g.node("Exp", [magnitude]), net.scalar(LOUDEST)])
+    if there:
+        magnitude = g.node("Mul", [magnitude, g.node("Reshape", [there, g.constant([1, 1, -1, 1])])])
     real = g.node("Mul", [magnitude, g.node("Cos", [phase])])
     imaginary = g.node("Mul", [magnitude, g.node("Sin", [phase])])
-    return fourier.inverse(net, real, imaginary, N_FFT)
+    return fourier.inverse(net, real, imaginary, N_FFT, there)
+
+
+def _there(net: Net, x: str) -> str:
+    """[F, 1]: 0 for the frames before the first window of an utterance, 1 for all others."""
+    g = net.graph
+    count = g.node("Squeeze", [g.node("Shape", [x], start=2, end=3)])
+    frame = g.node("Range", [g.constant(0), count, g.constant(1)])
+    late = g.node("GreaterOrEqual", [frame, g.constant(LEAD)])
+    there = net.cast(g.node("Or", [late, g.node("Not", ["first"])]), "float32", "bool")
+    return str(g.node("Unsqueeze", [there, g.constant([1])]))

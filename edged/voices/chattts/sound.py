@@ -35,7 +35,8 @@ Floats = NDArray[np.float32]
 
 class Vocoder:
     """The engine, with its inputs named. resumes: it keeps what it needs of earlier windows, a row a track;
-    those of bundles of before do not, and get some steps before the window again."""
+    those of bundles of before do not, and get some steps before the window again. fixed: the samples of a
+    first window, too, begin with those of `LEAD` frames, of silence."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
@@ -44,7 +45,8 @@ class Vocoder:
         if self.resumes:
             _, self._kept = engine.inputs["past_frames"].shape
             self._heard = engine.bind("heard", (1,))
-            self._lead = engine.bind("lead", (1,))
+            self._fixed = "first" in engine.inputs
+            self._start = engine.bind("first" if self._fixed else "lead", (1,))
         self.close = engine.close
 
     def begin(self, row: int) -> None:
@@ -63,8 +65,8 @@ class Vocoder:
         extra = 0
         if self.resumes:
             self._heard[0] = heard
-            self._lead[0] = LEAD if first else 0
-            extra = 0 if first else LEAD * HOP
+            self._start[0] = first if self._fixed else LEAD if first else 0
+            extra = LEAD * HOP if self._fixed or not first else 0
             for name in ("past_frames", "present_frames"):
                 self._engine.bind(name, (1, self._kept), row)
         made = self._engine.bind("samples", (1, samples_of(steps) + extra))

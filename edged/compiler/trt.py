@@ -1,0 +1,216 @@
+"""Builds TensorRT plans from ONNX files: parse, profiles, tactics, timing cache, layer report.
+
+CLI process only, on the machine that will run the plans; the only module of the compiler that imports
+`tensorrt`, and only after the driver has answered (without one, TensorRT's objects crash). Uses no name that
+10.3 or 11.4 lacks. Networks are strongly typed: TensorRT keeps to the element types that the graph says.
+Neighbours: `trt_phases.py` turns its phases into a fraction, `trt_report.py` reads its report of layers,
+`runners.py` runs a plan once built, `chattts/plans.py` calls; in the daemon `edged/engine/trt.py` runs plans.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import os
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import onnx
+
+from edged.compiler.graph import Interface
+from edged.compiler.parts import Progress, need
+from edged.compiler.runners import PlanRunner, Runner
+from edged.compiler.trt_phases import Phases
+from edged.engine import preflight
+from edged.engine.cuda import Device
+from edged.errors import PlanFailed
+
+log = logging.getLogger("edged.compiler")
+Range = tuple[
+    int, int, int
+]  # of a dynamic dimension: the least, the usual (tactics are chosen for it), the most
+Dims = Mapping[str, Range]  # by the name that the dimension has in the ONNX file
+Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """workspace_mb: memory that a layer may use for scratch while tactics are tried, 0 for all there is;
+    timing_cache: file that keeps what was measured, so that the next build need not measure it again."""
+
+    workspace_mb: int = 0
+    timing_cache: Path | None = None
+
+
+def tensorrt() -> Any:
+    """The library, when the driver has answered. Raises `GpuUnusable`, or `MissingExtra`."""
+    preflight.look()
+    return need("tensorrt", "tensorrt", "building TensorRT plans")
+
+
+def profile(network: Path, dims: Dims) -> dict[str, Shapes]:
+    """The shapes of every input that has dynamic dimensions. Raises `ValueError` where `dims` lacks one."""
+    model = onnx.load_model(str(network), load_external_data=False)
+    shapes = {}
+    for value in model.graph.input:
+        sizes = [dim.dim_param or dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        unknown = [size for size in sizes if isinstance(size, str) and size not in dims]
+        if unknown:
+            raise ValueError(f"{value.name}: no range for the dimension {unknown[0]}")
+        if any(isinstance(size, str) for size in sizes):
+            least, usual, most = (
+                tuple(dims[size][n] if isinstance(size, str) else int(size) for size in sizes)
+                for n in range(3)
+            )
+            shapes[value.name] = (least, usual, most)
+    return shapes
+
+
+class PlanBuilder:
+    """Builds plans one after another with one timing cache.
+
+    library: `tensorrt()`, or another module with its interface; prepare: gets each builder's configuration
+    before it is used, for what only that library has.
+    """
+
+    def __init__(
+        self, library: Any, limits: Limits, prepare: Callable[[Any], None] = lambda config: None
+    ) -> None:
+        self._trt = library
+        self._limits = limits
+        self._prepare = prepare
+        self._logger = _logger(library)
+
+        self._device: Device | None = None
+
+    @property
+    def version(self) -> str:
+        return str(self._trt.__version__)
+
+    def close(self) -> None:
+        """Frees what the runners have on the device."""
+        if self._device is not None:
+            self._device.close()
+
+    def build(self, network: Path, plan: Path, profiles: Sequence[Dims], progress: Progress) -> None:
+        """Writes the plan of an ONNX file, with an optimisation profile for each of `profiles`.
+
+        Raises `PlanFailed`, which names the node and the operator that TensorRT refuses.
+        """
+        trt, self._logger.last = self._trt, ""
+        builder = trt.Builder(self._logger)
+        typed = 1 << int(trt.NetworkDefinitionCreationFlag.STRONGLY_TYPED)  # its value is not everywhere 1
+        definition = builder.create_network(typed)
+        self._parse(definition, network)
+        config = builder.create_builder_config()
+        # What is float32 in the graph is so for its precision: not rounded to the 10 bits of TF32.
+        config.clear_flag(trt.BuilderFlag.TF32)
+        config.profiling_verbosity = trt.ProfilingVerbosity.DETAILED  # the layer report names tactics
+        if self._limits.workspace_mb:
+            size = self._limits.workspace_mb * 1_000_000
+            config.set_memory_pool_limit(trt.MemoryPoolType.WORKSPACE, size)
+        self._prepare(config)
+        for dims in profiles:
+            shapes = builder.create_optimization_profile()
+            for name, (least, usual, most) in profile(network, dims).items():
+                shapes.set_shape(name, least, usual, most)
+            if config.add_optimization_profile(shapes) < 0:
+                raise PlanFailed(f"{network.name}: TensorRT refuses the shapes {dict(dims)}")
+        self._read_timings(config)
+        phases = Phases(network.stem, progress)
+        config.progress_monitor = _monitor(trt, phases)
+        serialized = builder.build_serialized_network(definition, config)
+        if phases.failure is not None:
+            raise phases.failure
+        if serialized is None:
+            raise PlanFailed(f"{network.name}: TensorRT {self.version}: {self._logger.last or 'no plan'}")
+        plan.write_bytes(memoryview(serialized))
+        self._write_timings(config)
+
+    def load(self, plan: Path) -> Any:
+        """The engine (`ICudaEngine`) of a plan that was just built. Raises `PlanFailed`."""
+        engine = self._trt.Runtime(self._logger).deserialize_cuda_engine(plan.read_bytes())
+        if engine is None:
+            raise PlanFailed(f"{plan.name}: cannot be loaded: {self._logger.last}")
+        return engine
+
+    def runner(self, engine: Any, interface: Interface, network: Path, profiles: Sequence[Dims]) -> Runner:
+        """Runs an engine of `load` on arrays. The rest: as it was built."""
+        self._device = self._device or Device()
+        shapes = [profile(network, dims) for dims in profiles]
+        return PlanRunner(engine, interface, shapes, self._device)
+
+    def layers(self, engine: Any) -> str:
+        """The engine inspector's report as JSON."""
+        inspector = engine.create_engine_inspector()
+        return str(inspector.get_engine_information(self._trt.LayerInformationFormat.JSON))
+
+    def _parse(self, definition: Any, network: Path) -> None:
+        parser = self._trt.OnnxParser(definition, self._logger)
+        if parser.parse_from_file(str(network)):
+            return
+        told = [_told(parser.get_error(n)) for n in range(parser.num_errors)]
+        raise PlanFailed(
+            f"{network.name}: TensorRT {self.version} cannot parse it: "
+            f"{'; '.join(told) or self._logger.last or 'no reason given'}"
+        )
+
+    def _read_timings(self, config: Any) -> None:
+        path = self._limits.timing_cache
+        if path is None:
+            return
+        kept = path.read_bytes() if path.is_file() else b""
+        if not config.set_timing_cache(config.create_timing_cache(kept), False):
+            log.info("%s: timings of another GPU or version, measured anew", path)
+            config.set_timing_cache(config.create_timing_cache(b""), False)
+
+    def _write_timings(self, config: Any) -> None:
+        path = self._limits.timing_cache
+        cache = config.get_timing_cache() if path is not None else None
+        if path is None or cache is None:
+            return
+        unfinished = path.with_name(f".{path.name}.{os.getpid()}")
+        unfinished.write_bytes(memoryview(cache.serialize()))
+        unfinished.replace(path)
+
+
+def _told(error: Any) -> str:
+    """What the parser says of a node, on one line."""
+    node = f"node {error.node_name() or error.node()} (operator {error.node_operator()})"
+    return f"{node}: {error.code().name}, {' '.join(str(error.desc()).split())[:300]}"
+
+
+@functools.cache  # TensorRT keeps to the first logger that a process gives it
+def _logger(trt: Any) -> Any:
+    class Logger(trt.ILogger):  # type: ignore[misc]  # a class of an untyped, optional package
+        """TensorRT's messages in our log; `last` is the latest error, which its calls do not give."""
+
+        def __init__(self) -> None:
+            super().__init__()
+            self.last = ""
+
+        def log(self, severity: Any, message: str) -> None:
+            if severity in (trt.ILogger.Severity.INTERNAL_ERROR, trt.ILogger.Severity.ERROR):
+                self.last = " ".join(message.split())[:400]
+            if severity != trt.ILogger.Severity.VERBOSE:
+                log.debug("TensorRT: %s", message)
+
+    return Logger()
+
+
+def _monitor(trt: Any, phases: Phases) -> Any:
+    class Monitor(trt.IProgressMonitor):  # type: ignore[misc]
+        """Hands TensorRT's reports on."""
+
+        def phase_start(self, phase_name: str, parent_phase: str | None, num_steps: int) -> None:
+            phases.start(phase_name, parent_phase, num_steps)
+
+        def step_complete(self, phase_name: str, step: int) -> bool:
+            return phases.step(phase_name, step)
+
+        def phase_finish(self, phase_name: str) -> None:
+            phases.finish(phase_name)
+
+    return Monitor()
