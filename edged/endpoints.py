@@ -6,6 +6,7 @@ file beside the socket keeps a second daemon from stealing it: libzmq would bind
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import resource
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import zmq
 
-from edged.errors import AlreadyRunning, ConfigError
+from edged.errors import AddressUnavailable, AlreadyRunning, ConfigError
 from edged.paths import events_endpoint, prepare_directory
 from edged.settings import Limits, Listen
 
@@ -30,10 +31,12 @@ RESERVED_DESCRIPTORS = 48  # for files, sound and everything else that is not a 
 # that is gone holds nothing; one that has stopped reading holds the exit for so long.
 LINGER_MS = 5_000
 LONGEST_PATH = 107  # bytes of a unix socket path
+# What passes: an address that DHCP has not given yet, an interface that is not up, a port of another program.
+PASSING = (errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.ENODEV)
 
 
 class Endpoints:
-    """The bound ROUTER and PUB sockets. Raises `AlreadyRunning` or `ConfigError`.
+    """The bound ROUTER and PUB sockets. Raises `AlreadyRunning`, `AddressUnavailable` or `ConfigError`.
 
     most_connections: beyond so many the process would run out of file descriptors.
     """
@@ -172,9 +175,10 @@ class Endpoints:
         try:
             socket.bind(address)
         except zmq.ZMQError as exc:
-            raise ConfigError(
-                f"cannot listen on {address}: {exc.strerror}", "choose another endpoint"
-            ) from None
+            text = f"cannot listen on {address}: {exc.strerror}"
+            if exc.errno in PASSING and address.startswith("tcp:"):
+                raise AddressUnavailable(text) from None
+            raise ConfigError(text, "choose another endpoint") from None
 
     def _set_permissions(self, path: Path) -> None:
         """libzmq makes the file with 0777 & ~umask; a client without write access fails silently."""

@@ -295,6 +295,25 @@ def test_bundles_are_built_listed_and_verified(tmp_path: Path) -> None:
     assert "hibari, tone" in error
 
 
+def test_a_build_leaves_an_installed_version_as_it_is(tmp_path: Path) -> None:
+    """The folder's name has the hash of what is in it, and the link NAME leads to it."""
+    env = {"EDGED_BUNDLES": str(tmp_path / "bundles")}
+    first = tmp_path / "first"
+    succeed(edged("bundle", "build", "tone", "--set", "rate=16000", "--out", str(first)))
+    succeed(edged("bundle", "install", str(first), **env))
+    succeed(edged("bundle", "activate", "tone", "--no-trial", "--no-reload", **env))
+    version = (tmp_path / "bundles/tone").resolve()
+    before = (version / "manifest.json").read_bytes()
+    for out in ((), ("--out", str(tmp_path / "bundles/tone"))):
+        told = succeed(edged("bundle", "build", "tone", "--set", "rate=22050", *out, **env))
+        assert (version / "manifest.json").read_bytes() == before
+        assert (tmp_path / "bundles/tone").resolve() == version
+        assert "use it with: edged bundle activate tone-" in told
+    folders = {p.name for p in (tmp_path / "bundles").iterdir() if p.is_dir() and not p.is_symlink()}
+    assert len(folders) == 2, folders
+    assert version.name in folders
+
+
 def test_bundle_list_marks_damaged_bundles(tone_bundle: Path, tmp_path: Path) -> None:
     env = {"EDGED_BUNDLES": str(tmp_path)}
     for name in ("good", "cut", "hollow", "nonsense"):
