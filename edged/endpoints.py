@@ -144,15 +144,22 @@ class Endpoints:
 
         try:
             public, secret = zmq.auth.load_certificate(listen.curve_secret)
+        except PermissionError:
+            key = listen.curve_secret
+            raise ConfigError(
+                f"listen.curve_secret {key} may not be read by the daemon's user",
+                f"let its group read it: chgrp edged {key}; chmod 640 {key}",
+            ) from None
         except (OSError, ValueError) as exc:
             raise ConfigError(
                 f"listen.curve_secret {listen.curve_secret} cannot be read: {exc}",
                 "make a key pair with: edged keys make DIR NAME",
             ) from None
-        if not Path(listen.curve_clients).is_dir():
+        if not os.path.isdir(listen.curve_clients):  # Path's would raise where it may not look
             raise ConfigError(
                 f"listen.curve_clients {listen.curve_clients} is not a directory",
-                "it holds one public key file (*.key) for each client that may connect",
+                "it holds one public key file (*.key) for each client that may connect, and the daemon's "
+                "user may look into it",
             )
         authenticator = ThreadAuthenticator(self._context)
         authenticator.start()
@@ -187,6 +194,11 @@ class Endpoints:
             if group:
                 shutil.chown(path, group=group)
             os.chmod(path, int(mode, 8))
+        except PermissionError as exc:
+            raise ConfigError(
+                f"the socket {path} cannot be given to group {group!r}: {exc.strerror}",
+                f"put the daemon's user into that group: usermod -aG {group} edged, then restart it",
+            ) from None
         except (OSError, LookupError) as exc:
             raise ConfigError(
                 f"the socket {path} cannot be given group {group!r} and mode {mode}: {exc}",

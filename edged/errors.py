@@ -412,10 +412,7 @@ class AudioError(EdgedError):
 class NoAudioDevice(AudioError):
     code = "no_audio_device"
     retryable = True
-    default_hint = (
-        "connect a loudspeaker, or install PortAudio and its ALSA plugins: "
-        "apt install libportaudio2 libasound2-plugins"
-    )
+    default_hint = "see which ones there are: edged audio list; check plug, power and the sound server"
 
 
 class AudioDeviceLost(AudioError):

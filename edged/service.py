@@ -164,8 +164,10 @@ class Service:
         running.callback(self._server.stop, THREAD_STOP_S)
         engines.add(takeover.load())
         arena.seal()
-        for line in table(joined(engines.plan()), settings.service.memory_mb):
-            logger.info("memory plan: %s", line)
+        *rows, total = table(joined(engines.plan()), settings.service.memory_mb)
+        for row in rows:
+            logger.debug("memory plan: %s", row)
+        logger.info("memory plan: %s", " ".join(total.split()))
         limits = settings.limits
         replies = Replies(
             self._emit,

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -68,3 +72,41 @@ def test_an_address_that_cannot_be_had_yet_is_no_fault_of_the_configuration(
     assert "ss -ltnp" in caught.value.hint
     assert exit_code(caught.value) not in (0, USAGE), "with USAGE systemd would not try again"
     assert not (tmp_path / "s").exists()
+
+
+AS_NOBODY = """
+import grp, os, sys, zmq.auth.thread  # while it may read the modules
+from edged.endpoints import Endpoints
+from edged.errors import ConfigError
+from edged.settings import Limits, Listen
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+listen = Listen(**eval(sys.argv[1]))
+try:
+    Endpoints(listen, Limits(), listen.endpoint)
+except ConfigError as error:
+    print(error.message, "|", error.hint)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become the service's user")
+def test_what_the_services_user_may_not_do_comes_with_the_command() -> None:
+    """A key that root made, a folder of keys that only root may open, a group of others."""
+    with tempfile.TemporaryDirectory(prefix="edged-") as folder:
+        place = Path(folder)
+        os.chown(place, 65534, 65534)
+        zmq.auth.create_certificates(place, "daemon")
+        secret = place / "daemon.key_secret"
+        (place / "locked" / "known").mkdir(parents=True)
+        (place / "locked").chmod(0o700)
+
+        def told(**settings: str) -> str:
+            listen = {"endpoint": f"ipc://{place}/s", "curve_secret": str(secret), **settings}
+            command = [sys.executable, "-c", AS_NOBODY, repr(listen)]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        tcp = "tcp://127.0.0.1:0"
+        secret.chmod(0o600)
+        assert f"chgrp edged {secret}; chmod 640 {secret}" in told(tcp=tcp, curve_clients=folder)
+        secret.chmod(0o644)
+        assert "may look into it" in told(tcp=tcp, curve_clients=f"{place}/locked/known")
+        assert "usermod -aG audio edged" in told(group="audio")
