@@ -52,6 +52,8 @@ class Endpoints:
         self._ours: dict[Path, tuple[int, int]] = {}  # what we bound: path -> device and inode
         self._locks: list[int] = []
         self._stop_authenticator: Callable[[], None] = lambda: None
+        # Addresses of clients with unknown keys, since it was asked last.
+        self.refused: Callable[[], list[str]] = list
         self._context = zmq.Context()
         try:
             for path in self._paths:
@@ -140,7 +142,8 @@ class Endpoints:
         local addresses, bound before, stay plain."""
         # Imported here: the authenticator brings asyncio, which a daemon on local sockets does without.
         import zmq.auth
-        from zmq.auth.thread import ThreadAuthenticator
+
+        from edged.doorkeeper import Doorkeeper
 
         try:
             public, secret = zmq.auth.load_certificate(listen.curve_secret)
@@ -161,10 +164,14 @@ class Endpoints:
                 "it holds one public key file (*.key) for each client that may connect, and the daemon's "
                 "user may look into it",
             )
-        authenticator = ThreadAuthenticator(self._context)
-        authenticator.start()
-        self._stop_authenticator = authenticator.stop
-        authenticator.configure_curve(domain=ZAP_DOMAIN, location=listen.curve_clients)
+        try:
+            door = Doorkeeper(self._context, ZAP_DOMAIN, Path(listen.curve_clients))
+        except (OSError, ValueError) as exc:
+            raise ConfigError(
+                f"a key in listen.curve_clients {listen.curve_clients} cannot be read: {exc}",
+                "let the daemon's user read the public keys: chmod 644 FILE",
+            ) from None
+        self._stop_authenticator, self.refused = door.stop, door.refused
         # For tcp only. A local socket that was closed says so at once; and a client whose queue is full does
         # not answer, in libzmq, so one that plays a stream as it comes would be taken for dead.
         self.router.heartbeat_ivl = listen.heartbeat_ms

@@ -27,6 +27,7 @@ PARTS = {
         "admission",
         "delivery",
         "desk",
+        "doorkeeper",
         "endpoints",
         "forecast",
         "monitor",
