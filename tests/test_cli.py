@@ -182,6 +182,13 @@ def test_a_full_disk_names_the_output(daemon: Daemon) -> None:
     assert shell("EDGED 2>/dev/full", "check-config").returncode == exits.USAGE
 
 
+def test_audio_that_cannot_be_written_leaves_no_file(daemon: Daemon, tmp_path: Path) -> None:
+    out = tmp_path / "a.wav"
+    limited = shell("ulimit -f 0; EDGED", "say", "--out", str(out), "Hi.", EDGED_ENDPOINT=daemon.endpoint)
+    assert str(out) in fail(limited, exits.FAILED)
+    assert not out.exists()
+
+
 def test_serve_without_standard_streams(tone_bundle: Path, tmp_path: Path) -> None:
     endpoint = f"ipc://{tmp_path}/edged.sock"
     config = tmp_path / "edged.yaml"
