@@ -31,7 +31,7 @@ fail() { # MESSAGE HINT
     exit 1
 }
 usage() {
-    sed -n '2,8s/^# \{0,1\}//p' "$0"
+    sed -n '2,9s/^# \{0,1\}//p' "$0"
     exit "$1"
 }
 
@@ -102,7 +102,11 @@ uninstall() {
         if [ $keep_voices = no ]; then userdel edged 2>/dev/null || true; fi
     fi
     refresh
-    if [ -d "$ETC" ]; then say "removed; the configuration in $ETC is kept"; else say "removed"; fi
+    say "removed: the program, its unit$([ -d "$STATE" ] || echo ", and the voices in $STATE")"
+    for kept in "$ETC" "$STATE" /etc/systemd/system/$UNIT.d; do
+        if [ -d "$kept" ]; then say "kept: $kept"; fi
+    done
+    if getent passwd edged >/dev/null; then say "kept: the user and the group edged"; fi
 }
 
 # -- what the package needs -----------------------------------------------------------------------
@@ -122,7 +126,14 @@ check_package() {
     room=$(df -Pm "$OPT" | awk 'NR == 2 {print $4}')
     [ "$room" -ge "$(fact room_mb)" ] ||
         fail "$OPT has $room MB free, a release takes $(fact room_mb) MB" "free some space"
+    [ -z "$python" ] || fits "$python" ||
+        fail "--python $python is not Python $(fact python), or cannot be run" \
+            "name another one, or make a package for it: deploy/make-offline-package --python 3.N"
     find_python
+}
+
+fits() { # PROGRAM: the Python that the package was made for
+    [ "$("$1" -I -c 'import sys, venv; print("%d.%d" % sys.version_info[:2])' 2>/dev/null)" = "$(fact python)" ]
 }
 
 find_python() { # sets python
@@ -306,7 +317,7 @@ serve() { # false when the service does not become ready
     since=$(date +%s)
     systemctl restart --quiet $UNIT && return
     systemctl stop $UNIT || true # it would go on trying
-    journalctl --unit $UNIT --since "@$since" --lines 25 --no-pager --output cat >&2 || true
+    journalctl --unit $UNIT --since "@$since" --no-pager --output cat | tail -n 25 >&2 || true
     return 1
 }
 

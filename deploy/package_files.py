@@ -122,8 +122,9 @@ def write_deb(stage: Stage, out: Path) -> Path:
     install = f"/{PLACE}/install.sh"
     scripts = {
         "postinst": f'[ "$1" = configure ] || exit 0\nexec {install} install --prefix /usr\n',
-        "prerm": f'[ "$1" = remove ] || exit 0\nexec {install} uninstall\n',
-        "postrm": '[ "$1" = purge ] || exit 0\nrm -rf /etc/edged\nuserdel edged 2>/dev/null || true\n',
+        "prerm": f'[ "$1" = remove ] || exit 0\nexec {install} uninstall --keep-voices\n',
+        "postrm": '[ "$1" = purge ] || exit 0\nrm -rf /etc/edged /var/lib/edged\n'
+        "userdel edged 2>/dev/null || true\n",
     }
     for name, body in scripts.items():
         (control / name).write_text(f"#!/bin/sh\nset -e\n{body}")

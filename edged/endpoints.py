@@ -6,6 +6,7 @@ file beside the socket keeps a second daemon from stealing it: libzmq would bind
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import os
 import resource
@@ -16,7 +17,7 @@ from pathlib import Path
 
 import zmq
 
-from edged.errors import AlreadyRunning, ConfigError
+from edged.errors import AddressUnavailable, AlreadyRunning, ConfigError
 from edged.paths import events_endpoint, prepare_directory
 from edged.settings import Limits, Listen
 
@@ -30,10 +31,12 @@ RESERVED_DESCRIPTORS = 48  # for files, sound and everything else that is not a 
 # that is gone holds nothing; one that has stopped reading holds the exit for so long.
 LINGER_MS = 5_000
 LONGEST_PATH = 107  # bytes of a unix socket path
+# What passes: an address that DHCP has not given yet, an interface that is not up, a port of another program.
+PASSING = (errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.ENODEV)
 
 
 class Endpoints:
-    """The bound ROUTER and PUB sockets. Raises `AlreadyRunning` or `ConfigError`.
+    """The bound ROUTER and PUB sockets. Raises `AlreadyRunning`, `AddressUnavailable` or `ConfigError`.
 
     most_connections: beyond so many the process would run out of file descriptors.
     """
@@ -49,6 +52,8 @@ class Endpoints:
         self._ours: dict[Path, tuple[int, int]] = {}  # what we bound: path -> device and inode
         self._locks: list[int] = []
         self._stop_authenticator: Callable[[], None] = lambda: None
+        # Addresses of clients with unknown keys, since it was asked last.
+        self.refused: Callable[[], list[str]] = list
         self._context = zmq.Context()
         try:
             for path in self._paths:
@@ -137,24 +142,36 @@ class Endpoints:
         local addresses, bound before, stay plain."""
         # Imported here: the authenticator brings asyncio, which a daemon on local sockets does without.
         import zmq.auth
-        from zmq.auth.thread import ThreadAuthenticator
+
+        from edged.doorkeeper import Doorkeeper
 
         try:
             public, secret = zmq.auth.load_certificate(listen.curve_secret)
+        except PermissionError:
+            key = listen.curve_secret
+            raise ConfigError(
+                f"listen.curve_secret {key} may not be read by the daemon's user",
+                f"let its group read it: chgrp edged {key}; chmod 640 {key}",
+            ) from None
         except (OSError, ValueError) as exc:
             raise ConfigError(
                 f"listen.curve_secret {listen.curve_secret} cannot be read: {exc}",
                 "make a key pair with: edged keys make DIR NAME",
             ) from None
-        if not Path(listen.curve_clients).is_dir():
+        if not os.path.isdir(listen.curve_clients):  # Path's would raise where it may not look
             raise ConfigError(
                 f"listen.curve_clients {listen.curve_clients} is not a directory",
-                "it holds one public key file (*.key) for each client that may connect",
+                "it holds one public key file (*.key) for each client that may connect, and the daemon's "
+                "user may look into it",
             )
-        authenticator = ThreadAuthenticator(self._context)
-        authenticator.start()
-        self._stop_authenticator = authenticator.stop
-        authenticator.configure_curve(domain=ZAP_DOMAIN, location=listen.curve_clients)
+        try:
+            door = Doorkeeper(self._context, ZAP_DOMAIN, Path(listen.curve_clients))
+        except (OSError, ValueError) as exc:
+            raise ConfigError(
+                f"a key in listen.curve_clients {listen.curve_clients} cannot be read: {exc}",
+                "let the daemon's user read the public keys: chmod 644 FILE",
+            ) from None
+        self._stop_authenticator, self.refused = door.stop, door.refused
         # For tcp only. A local socket that was closed says so at once; and a client whose queue is full does
         # not answer, in libzmq, so one that plays a stream as it comes would be taken for dead.
         self.router.heartbeat_ivl = listen.heartbeat_ms
@@ -172,9 +189,10 @@ class Endpoints:
         try:
             socket.bind(address)
         except zmq.ZMQError as exc:
-            raise ConfigError(
-                f"cannot listen on {address}: {exc.strerror}", "choose another endpoint"
-            ) from None
+            text = f"cannot listen on {address}: {exc.strerror}"
+            if exc.errno in PASSING and address.startswith("tcp:"):
+                raise AddressUnavailable(text) from None
+            raise ConfigError(text, "choose another endpoint") from None
 
     def _set_permissions(self, path: Path) -> None:
         """libzmq makes the file with 0777 & ~umask; a client without write access fails silently."""
@@ -183,6 +201,11 @@ class Endpoints:
             if group:
                 shutil.chown(path, group=group)
             os.chmod(path, int(mode, 8))
+        except PermissionError as exc:
+            raise ConfigError(
+                f"the socket {path} cannot be given to group {group!r}: {exc.strerror}",
+                f"put the daemon's user into that group: usermod -aG {group} edged, then restart it",
+            ) from None
         except (OSError, LookupError) as exc:
             raise ConfigError(
                 f"the socket {path} cannot be given group {group!r} and mode {mode}: {exc}",

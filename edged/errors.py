@@ -36,7 +36,8 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |   `-- UnsupportedFormat, EventsNeedDealer, ResultTooLarge, BadSpeaker
     |-- ServiceError           the daemon cannot do it now
     |   |-- RestartNeeded, StoreBusy
-    |   `-- Busy, OverBudget, Starting, ShuttingDown, DeadlineMissed, ClientTooSlow, ClientGone, InternalError
+    |   |-- Busy, OverBudget, Starting, ShuttingDown, DeadlineMissed, ClientTooSlow, ClientGone, InternalError
+    |   `-- AddressUnavailable   listen.tcp is an address that this machine does not have yet, or in use
     |-- AudioError             the loudspeaker cannot be used
     |   `-- NoAudioDevice, AudioDeviceLost
     |-- TransportError         raised by the client library only
@@ -498,6 +499,13 @@ class StoreBusy(ServiceError):
     default_hint = "wait until the other `edged bundle` command has ended"
 
 
+class AddressUnavailable(ServiceError):
+    """It may be there in a moment: no fault of the configuration, so that systemd tries again."""
+
+    code = "address_unavailable"
+    default_hint = "see who has it: ss -ltnp, or wait for the network: ip addr"
+
+
 class ClientTooSlow(ServiceError):
     code = "client_too_slow"
     default_hint = "read the audio faster, or ask for the whole result instead of a stream"
@@ -519,10 +527,7 @@ class AudioError(EdgedError):
 class NoAudioDevice(AudioError):
     code = "no_audio_device"
     retryable = True
-    default_hint = (
-        "connect a loudspeaker, or install PortAudio and its ALSA plugins: "
-        "apt install libportaudio2 libasound2-plugins"
-    )
+    default_hint = "see which ones there are: edged audio list; check plug, power and the sound server"
 
 
 class AudioDeviceLost(AudioError):
@@ -541,7 +546,7 @@ class TransportError(EdgedError):
 
 class NoDaemon(TransportError):
     code = "no_daemon"
-    default_hint = "start it with: edged serve   (or: systemctl start edged)"
+    default_hint = "start it with: edged serve"
 
 
 class ReplyTimeout(TransportError):

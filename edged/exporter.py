@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from edged import __version__
-from edged.errors import ConfigError, EdgedError
+from edged.errors import EdgedError
 from edged.log import event as log_event
 from edged.metrics import text
 from edged.protocol import StatsReply
@@ -30,7 +30,7 @@ log = logging.getLogger("edged.metrics")
 
 
 class Exporter:
-    """`start` raises `ConfigError` when the address cannot be had; trouble with the file is logged."""
+    """An address that cannot be had, or trouble with the file, is logged: speech comes before statistics."""
 
     def __init__(self, settings: Stats, figures: Callable[[], StatsReply]) -> None:
         self._settings = settings
@@ -45,7 +45,8 @@ class Exporter:
             self._run("edged-metrics", self._keep_file)
         if self._settings.prometheus:
             page = self._page = self._listen(self._settings.prometheus)
-            self._run("edged-http", lambda: page.serve(self._stopping))
+            if page is not None:
+                self._run("edged-http", lambda: page.serve(self._stopping))
 
     def stop(self, timeout_s: float) -> None:
         """Ends the threads; figures of a daemon that is gone are taken away."""
@@ -107,14 +108,15 @@ class Exporter:
 
     # -- the address ----------------------------------------------------------------------------
 
-    def _listen(self, address: str) -> Page:
+    def _listen(self, address: str) -> Page | None:
         from edged.exporter_http import Page  # 20 ms of import that only this needs
 
         host, _, port = address.rpartition(":")
         try:
             return Page(host.strip("[]"), int(port), self.text)
         except OSError as exc:
-            raise ConfigError(
-                f"stats.prometheus: cannot listen at {address}: {exc.strerror or exc}",
-                "choose another port, or delete the setting",
-            ) from None
+            text = (
+                f"stats.prometheus: cannot listen at {address}: {exc.strerror or exc} (who has it: ss -ltnp)"
+            )
+            log_event(log, logging.WARNING, text, code="stats_unserved")
+            return None

@@ -17,6 +17,10 @@ from edged.errors import ConfigError
 SOCKET = "edged.sock"
 SYSTEM_RUNTIME = Path("/run/edged")  # RuntimeDirectory= of the system service
 SYSTEM_STATE = Path("/var/lib/edged")  # StateDirectory= of the system service
+UNIT = "edged.service"
+UNIT_DIRECTORIES = tuple(
+    Path(place) / "systemd/system" for place in ("/etc", "/run", "/usr/local/lib", "/usr/lib", "/lib")
+)
 USER_RUNTIME = Path("/run/user")
 TEMPORARY = Path("/tmp")
 
@@ -141,7 +145,7 @@ def bundle_directories(setting: str = "") -> list[Path]:
     found.append(SYSTEM_STATE / "bundles")
     home = os.path.expanduser("~")  # stays "~" for a uid without an entry in /etc/passwd
     if sys.prefix != sys.base_prefix:  # a virtual environment can bring its own
-        found.append(Path(sys.prefix) / "share" / "edged" / "bundles")
+        found.append(_installation_bundles())
     if data := _absolute("XDG_DATA_HOME"):
         found.append(data / "edged" / "bundles")
     elif home.startswith("/"):
@@ -154,6 +158,8 @@ def writable_bundle_directory(setting: str = "") -> Path:
     candidates = bundle_directories(setting)
     if setting or os.environ.get("EDGED_BUNDLES"):
         candidates = candidates[:1]  # it was named: writing elsewhere would surprise
+    else:  # what came with an installation stays as it was installed: the next release takes its place
+        candidates = [place for place in candidates if place != _installation_bundles()]
     for directory in candidates:
         there = directory
         while not os.path.lexists(there) and there != there.parent:
@@ -165,6 +171,19 @@ def writable_bundle_directory(setting: str = "") -> Path:
         "run the command as the owner of that directory (sudo), or name another with voices.directory "
         "or EDGED_BUNDLES",
     )
+
+
+def _installation_bundles() -> Path:
+    """Of the virtual environment that this program is in."""
+    return Path(sys.prefix) / "share" / "edged" / "bundles"
+
+
+# -- the system service -------------------------------------------------------------------------
+
+
+def service_installed() -> bool:
+    """Whether systemd has the unit of the service on this machine."""
+    return any((place / UNIT).exists() for place in UNIT_DIRECTORIES)
 
 
 def _first_of(variable: str) -> Path | None:

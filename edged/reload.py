@@ -139,8 +139,9 @@ class Reloader:
         try:
             reply = self._act()
         except EdgedError as error:
-            text = f"reload refused, everything stays as it was: {error}"
-            log.event(logger, logging.ERROR, text, code=error.code, phase="reload")
+            for line in str(error).splitlines():  # a problem of the configuration each
+                text = f"reload refused, everything stays as it was: {line}"
+                log.event(logger, logging.ERROR, text, code=error.code, phase="reload")
             return protocol.failed(error)
         except Exception as exc:
             text = "the reload failed"

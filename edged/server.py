@@ -173,7 +173,9 @@ class Server:
         """Starts afresh before libzmq runs out of file descriptors, which would abort the process."""
         if self._connections.refused:
             times = self._connections.refused
-            log_event(log, logging.WARNING, "client refused: unknown key", code="unknown_key", times=times)
+            addresses = ",".join(self._endpoints.refused()) or None
+            text = "client refused: unknown key"
+            log_event(log, logging.WARNING, text, code="unknown_key", times=times, address=addresses)
             self._connections.refused = 0
         count = len(self._connections)
         if count >= self._endpoints.most_connections:

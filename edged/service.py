@@ -16,6 +16,7 @@ import os
 import sys
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
+from functools import partial
 from time import monotonic, sleep
 
 from edged import __version__, config, log, protocol
@@ -34,6 +35,7 @@ from edged.footprint import few_arenas
 from edged.job import Job
 from edged.meter import Meter
 from edged.paths import default_endpoint
+from edged.patience import patiently
 from edged.protocol import Started
 from edged.relay import Relay
 from edged.server import Server
@@ -128,7 +130,9 @@ class Service:
         """Each part that starts leaves its stop on `running`, which undoes them in reverse order."""
         settings, listen = self._settings, self._settings.listen
         # The sockets first: a second daemon must fail before it loads anything.
-        endpoints = Endpoints(listen, settings.limits, listen.endpoint or default_endpoint())
+        address = listen.endpoint or default_endpoint()
+        bind = partial(Endpoints, listen, settings.limits, address)
+        endpoints = patiently(bind, self._notify, self._signals)
         running.callback(endpoints.close)
         arena = Arena()
         arena.note(bound_row("limits.reply_mb", settings.limits.reply_mb << 20))
@@ -162,8 +166,10 @@ class Service:
         running.callback(self._server.stop, THREAD_STOP_S)
         engines.add(takeover.load())
         arena.seal()
-        for line in table(joined(engines.plan()), settings.service.memory_mb):
-            logger.info("memory plan: %s", line)
+        *rows, total = table(joined(engines.plan()), settings.service.memory_mb)
+        for row in rows:
+            logger.debug("memory plan: %s", row)
+        logger.info("memory plan: %s", " ".join(total.split()))
         limits = settings.limits
         replies = Replies(
             self._emit,

@@ -15,7 +15,7 @@ from time import monotonic
 
 import numpy as np
 
-from edged.errors import EdgedError, InternalError, ShapeExceeded, UnspeakableText
+from edged.errors import EdgedError, EngineError, InternalError, ShapeExceeded, UnspeakableText
 from edged.job import AudioChunk, Job, Samples
 from edged.log import event as log_event
 from edged.meter import Meter
@@ -230,6 +230,8 @@ class Worker:
             exc_info=not isinstance(exc, EdgedError),
             code=error.code,
             phase="synthesis",
+            # Of an engine it names tensors, shapes and files; other errors may quote what was to be spoken.
+            reason=str(exc) if isinstance(exc, EngineError) else None,
             jobs=len(batch),
             voice=batch[0].job.voice,
         )

@@ -182,6 +182,13 @@ def test_a_full_disk_names_the_output(daemon: Daemon) -> None:
     assert shell("EDGED 2>/dev/full", "check-config").returncode == exits.USAGE
 
 
+def test_audio_that_cannot_be_written_leaves_no_file(daemon: Daemon, tmp_path: Path) -> None:
+    out = tmp_path / "a.wav"
+    limited = shell("ulimit -f 0; EDGED", "say", "--out", str(out), "Hi.", EDGED_ENDPOINT=daemon.endpoint)
+    assert str(out) in fail(limited, exits.FAILED)
+    assert not out.exists()
+
+
 def test_serve_without_standard_streams(tone_bundle: Path, tmp_path: Path) -> None:
     endpoint = f"ipc://{tmp_path}/edged.sock"
     config = tmp_path / "edged.yaml"
@@ -293,6 +300,25 @@ def test_bundles_are_built_listed_and_verified(tmp_path: Path) -> None:
     error = fail(edged("bundle", "build", "none", **env), exits.FAILED)
     assert "[bundle_family_unknown]" in error
     assert "hibari, tone" in error
+
+
+def test_a_build_leaves_an_installed_version_as_it_is(tmp_path: Path) -> None:
+    """The folder's name has the hash of what is in it, and the link NAME leads to it."""
+    env = {"EDGED_BUNDLES": str(tmp_path / "bundles")}
+    first = tmp_path / "first"
+    succeed(edged("bundle", "build", "tone", "--set", "rate=16000", "--out", str(first)))
+    succeed(edged("bundle", "install", str(first), **env))
+    succeed(edged("bundle", "activate", "tone", "--no-trial", "--no-reload", **env))
+    version = (tmp_path / "bundles/tone").resolve()
+    before = (version / "manifest.json").read_bytes()
+    for out in ((), ("--out", str(tmp_path / "bundles/tone"))):
+        told = succeed(edged("bundle", "build", "tone", "--set", "rate=22050", *out, **env))
+        assert (version / "manifest.json").read_bytes() == before
+        assert (tmp_path / "bundles/tone").resolve() == version
+        assert "use it with: edged bundle activate tone-" in told
+    folders = {p.name for p in (tmp_path / "bundles").iterdir() if p.is_dir() and not p.is_symlink()}
+    assert len(folders) == 2, folders
+    assert version.name in folders
 
 
 def test_bundle_list_marks_damaged_bundles(tone_bundle: Path, tmp_path: Path) -> None:

@@ -601,12 +601,15 @@ def test_curve(tone_bundle: Path, tmp_path: Path) -> None:
         endpoint = f"tcp://127.0.0.1:{unused.getsockname()[1]}"
     listen = {"tcp": endpoint, "curve_secret": str(keys / "daemon.key_secret"), "curve_clients": str(known)}
     server = str(keys / "daemon.key")
-    with running(tone_bundle, listen=listen):
+    with running(tone_bundle, listen=listen) as daemon:
         with Client(endpoint, curve=Curve(server, str(keys / "app.key_secret"))) as client:
             assert client.synthesize(SHORT).samples > 0
         error, took_s = no_daemon(endpoint, Curve(server, str(keys / "stranger.key_secret")))
         assert "key" in error.hint
         assert took_s < 1.5
+        told = [line for line in daemon.log.splitlines() if "code=unknown_key" in line]
+        assert told
+        assert all("address=127.0.0.1" in line for line in told)
         error, took_s = no_daemon(endpoint, Curve(str(keys / "app.key"), str(keys / "app.key_secret")))
         assert "key" in error.hint
         assert took_s < 1.5

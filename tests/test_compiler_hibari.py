@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import random
 import sqlite3
+import subprocess
 import sys
 from pathlib import Path
 
@@ -174,3 +176,21 @@ def test_without_the_package_the_extra_is_named(tmp_path, monkeypatch, module):
         build("hibari", tmp_path / "x")
     assert module in caught.value.message
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can mount a small disk")
+@pytest.mark.parametrize("megabytes", [3, 11], ids=["full in a network", "full in the word lists"])
+def test_a_full_disk_is_told_as_such_and_left_empty(tmp_path, megabytes):
+    disk = tmp_path / "disk"
+    disk.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", f"size={megabytes}m", "none", str(disk)]
+    done = subprocess.run(mount, capture_output=True, text=True, check=False)
+    if done.returncode:
+        pytest.skip(f"nothing can be mounted here: {done.stderr.strip()}")
+    try:
+        with pytest.raises(BundleError, match=r"No space left|disk is full") as caught:
+            build("hibari", disk / "hibari")
+        assert "free space" in caught.value.hint
+        assert list(disk.iterdir()) == []
+    finally:
+        subprocess.run(["umount", str(disk)], check=True)

@@ -238,8 +238,19 @@ def test_install_speak_uninstall(system: System, tmp_path: Path) -> None:
     assert "volum" in said
     assert system.sh("readlink /opt/edged/current") == first
 
-    system.sh("/opt/edged/install.sh uninstall")
+    said = system.sh("/opt/edged/install.sh uninstall")
     assert system.changed() == {"etc/edged/edged.yaml"}
+    assert "and the voices in /var/lib/edged" in said
+    assert "kept: /etc/edged" in said
+
+
+def test_what_is_asked_of_the_installer_is_answered(system: System) -> None:
+    """Its help ends with a whole sentence, and a Python that is not there is not replaced by another."""
+    told = system.sh("package/install.sh --help")
+    assert told.rstrip().endswith("leaves the release that was there in service.")
+    said = system.sh("package/install.sh --python /nonexistent", code=1)
+    assert "--python /nonexistent is not Python" in said
+    assert not [name for name in system.changed() if "releases" in name]
 
 
 def test_a_damaged_package_and_one_for_another_machine_are_refused(system: System, tmp_path: Path) -> None:
@@ -253,7 +264,7 @@ def test_a_damaged_package_and_one_for_another_machine_are_refused(system: Syste
     facts = (package / "package").read_text().splitlines()
     for fact, told in (
         ("arch=sparc64", "is for sparc64"),
-        ("python=3.9", "Python 3.9 is not there"),
+        ("python=3.9", "is not Python 3.9"),
         ("glibc=2.99", "needs glibc 2.99"),
         ("room_mb=99999999", "free some space"),
     ):

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import grp
 import importlib.util
 import json
 import os
+import pwd
+import re
 import shutil
 import socket
 import subprocess
@@ -22,7 +25,7 @@ from edged.doctor import machine, setup, unit
 from edged.doctor.findings import Case, Finding, run
 from edged.doctor.sound import TONE_LEVEL, TONE_S, beep
 from edged.errors import BundleMissing, ConfigError, NoDaemon, codes
-from edged.settings import Settings
+from edged.settings import Service, Settings, Voices
 from tests.daemon import Daemon, running
 from tests.pulse import RATE, PulseServer, find, pulse, pulse_server, wait_until
 
@@ -137,6 +140,14 @@ def test_a_plan_over_the_budget_fails(tone_bundle: Path, tmp_path: Path) -> None
     assert "service.memory_mb" in found["memory plan"]["remedy"]
 
 
+def test_a_plan_that_leaves_nothing_for_the_interpreter_is_a_warning(tone_bundle: Path) -> None:
+    (plan,) = setup.plan(case(voices=Voices(bundles=[str(tone_bundle)]), service=Service(memory_mb=110)))
+    assert (plan.state, "interpreter" in plan.message) == ("warning", True)
+    wanted = int(re.findall(r"memory_mb to (\d+)", plan.remedy)[0])
+    (plan,) = setup.plan(case(voices=Voices(bundles=[str(tone_bundle)]), service=Service(memory_mb=wanted)))
+    assert plan.state == "ok"
+
+
 def test_a_daemon_near_its_budget_is_a_warning(tone_bundle: Path) -> None:
     with running(tone_bundle) as daemon:
         budget_mb = round(4 * daemon.request({"op": "status"})["rss_mb"])
@@ -245,6 +256,41 @@ def test_a_failed_service_comes_with_its_last_error() -> None:
 
 
 @pytest.mark.parametrize(
+    ("result", "status", "told"),
+    [
+        ("exit-code", "217", "User="),
+        ("exit-code", "5", "listen.tcp"),
+        ("core-dump", "11", "SIGSEGV, a crash in native code"),
+        ("signal", "9", "SIGKILL"),
+        ("signal", "40", "signal 40"),
+    ],
+)
+def test_how_it_ended_is_explained(result: str, status: str, told: str) -> None:
+    unit_says = {"LoadState": "loaded", "ActiveState": "failed", "Result": result, "ExecMainStatus": status}
+    assert told in unit.judged(unit_says).message
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can ask as another user")
+def test_whether_the_services_user_may_read_a_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    """By name or number, as desktop-sound.conf has it, and with the groups of the unit."""
+    nobody = pwd.getpwnam("nobody")
+    with tempfile.NamedTemporaryFile() as file:
+        path = Path(file.name)
+        os.chown(path, 0, grp.getgrnam("audio").gr_gid)
+        for user in ("nobody", str(nobody.pw_uid)):
+            for mode, groups, may in (
+                (0o600, "", False),
+                (0o604, "", True),
+                (0o640, "", False),
+                (0o640, "audio", True),
+            ):
+                path.chmod(mode)
+                told = {"User": user, "Group": "", "SupplementaryGroups": groups}
+                monkeypatch.setattr(unit, "properties", lambda told=told: told)
+                assert unit.forbidden(path) == ("" if may else user), (user, oct(mode), groups)
+
+
+@pytest.mark.parametrize(
     ("limit", "warned"), [("1992294400", False), ("1048576000", True), ("infinity", False)]
 )
 def test_a_limit_of_the_unit_below_the_budget(limit: str, warned: bool) -> None:
@@ -306,6 +352,8 @@ def test_without_a_sound_server_the_loudspeaker_fails(pulse: PulseServer, tone_b
         )
     assert stderr == ""
     assert "the daemon has one" in found["loudspeaker"]["message"]
+    assert (found["loudspeaker"]["state"], code) == ("warning", 0), "a server that died looks the same"
+    assert "restart the sound server" in found["loudspeaker"]["remedy"]
     pulse.stop()
     with running(tone_bundle, audio={"enabled": True, "device": "pulse"}) as daemon:
         code, found, stderr = doctor("--config", str(daemon.config), "--tone")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import socket
+import subprocess
+import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +14,9 @@ import pytest
 import zmq
 import zmq.auth
 
+from edged.cli.exits import USAGE, exit_code
 from edged.endpoints import Endpoints
+from edged.errors import AddressUnavailable
 from edged.settings import Limits, Listen
 
 
@@ -45,3 +51,62 @@ def test_local_clients_are_served_before_and_after_a_reset(endpoints: Endpoints)
                 assert endpoints.router.poll(5_000)
                 endpoints.router.recv_multipart()
             endpoints.reset()
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "192.0.2.1", "nosuchcard0"])
+def test_an_address_that_cannot_be_had_yet_is_no_fault_of_the_configuration(
+    tmp_path: Path, host: str
+) -> None:
+    """In use, of another machine, of an interface that is not there: all three may pass."""
+    (tmp_path / "known").mkdir()
+    zmq.auth.create_certificates(tmp_path, "daemon")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        listen = Listen(
+            endpoint=f"ipc://{tmp_path}/s",
+            tcp=f"tcp://{host}:{taken.getsockname()[1]}",
+            curve_secret=str(tmp_path / "daemon.key_secret"),
+            curve_clients=str(tmp_path / "known"),
+        )
+        with pytest.raises(AddressUnavailable, match=f"cannot listen on tcp://{host}") as caught:
+            Endpoints(listen, Limits(), listen.endpoint)
+    assert "ss -ltnp" in caught.value.hint
+    assert exit_code(caught.value) not in (0, USAGE), "with USAGE systemd would not try again"
+    assert not (tmp_path / "s").exists()
+
+
+AS_NOBODY = """
+import grp, os, sys, zmq.auth.thread  # while it may read the modules
+from edged.endpoints import Endpoints
+from edged.errors import ConfigError
+from edged.settings import Limits, Listen
+os.setgroups([]); os.setgid(65534); os.setuid(65534)
+listen = Listen(**eval(sys.argv[1]))
+try:
+    Endpoints(listen, Limits(), listen.endpoint)
+except ConfigError as error:
+    print(error.message, "|", error.hint)
+"""
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can become the service's user")
+def test_what_the_services_user_may_not_do_comes_with_the_command() -> None:
+    """A key that root made, a folder of keys that only root may open, a group of others."""
+    with tempfile.TemporaryDirectory(prefix="edged-") as folder:
+        place = Path(folder)
+        os.chown(place, 65534, 65534)
+        zmq.auth.create_certificates(place, "daemon")
+        secret = place / "daemon.key_secret"
+        (place / "locked" / "known").mkdir(parents=True)
+        (place / "locked").chmod(0o700)
+
+        def told(**settings: str) -> str:
+            listen = {"endpoint": f"ipc://{place}/s", "curve_secret": str(secret), **settings}
+            command = [sys.executable, "-c", AS_NOBODY, repr(listen)]
+            return subprocess.run(command, capture_output=True, text=True, check=True).stdout
+
+        tcp = "tcp://127.0.0.1:0"
+        secret.chmod(0o600)
+        assert f"chgrp edged {secret}; chmod 640 {secret}" in told(tcp=tcp, curve_clients=folder)
+        secret.chmod(0o644)
+        assert "may look into it" in told(tcp=tcp, curve_clients=f"{place}/locked/known")
+        assert "usermod -aG audio edged" in told(group="audio")

@@ -18,7 +18,7 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from edged import exporter_http
-from edged.errors import ConfigError, ShuttingDown
+from edged.errors import ShuttingDown
 from edged.exporter import Exporter
 from edged.metrics import CONTENT_TYPE, text
 from edged.protocol import NOTHING, Percentiles, StatsReply
@@ -222,11 +222,12 @@ def test_without_an_answer_of_the_server_thread_it_says_so() -> None:
         connection.close()
 
 
-def test_an_address_in_use_is_a_configuration_error() -> None:
+def test_an_address_in_use_costs_the_statistics_not_the_speech(caplog: pytest.LogCaptureFixture) -> None:
     with socket.create_server(("127.0.0.1", 0)) as taken:
         address = f"127.0.0.1:{taken.getsockname()[1]}"
-        with pytest.raises(ConfigError, match=address):
-            Exporter(Stats(prometheus=address), reply).start()
+        with exporter(prometheus=address) as made:
+            assert made.port == 0
+    assert f"cannot listen at {address}" in caplog.text
 
 
 def test_a_daemon_leaves_its_figures(tone_bundle: Path, tmp_path: Path) -> None:

@@ -36,6 +36,7 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
     monkeypatch.setattr(paths, "SYSTEM_RUNTIME", tmp_path / "run" / "edged")
     monkeypatch.setattr(paths, "SYSTEM_STATE", tmp_path / "var" / "edged")
+    monkeypatch.setattr(paths, "UNIT_DIRECTORIES", (tmp_path / "units",))
     monkeypatch.setattr(paths, "USER_RUNTIME", tmp_path / "run" / "user")
     monkeypatch.setattr(paths, "TEMPORARY", tmp_path / "tmp")
     (tmp_path / "tmp").mkdir()
@@ -228,6 +229,20 @@ def test_bundles_are_written_to_the_first_directory_that_can_be(
     monkeypatch.setenv("EDGED_BUNDLES", str(place / "b"))
     assert paths.writable_bundle_directory() == place / "b"
     assert paths.writable_bundle_directory(str(place / "set")) == place / "set"
+
+
+def test_bundles_never_go_into_the_installation(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The next release takes its place, and the service looks into /var/lib/edged first."""
+    release = place / "opt" / "releases" / "1"
+    (release / "share/edged/bundles").mkdir(parents=True)
+    monkeypatch.setattr(sys, "prefix", str(release))
+    (place / "var").write_text("not a folder, as one that may not be written to")
+    assert release / "share/edged/bundles" in paths.bundle_directories()
+    assert paths.writable_bundle_directory() == place / "home" / ".local/share/edged/bundles"
+    monkeypatch.setenv("HOME", str(place / "var"))
+    with pytest.raises(ConfigError, match="bundles cannot be written to") as caught:
+        paths.writable_bundle_directory()
+    assert "releases" not in caught.value.message
 
 
 def test_a_named_bundle_directory_is_not_replaced_by_another(

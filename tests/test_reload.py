@@ -430,3 +430,16 @@ def test_a_start_falls_back_to_the_version_before(tone_bundle: Path, tmp_path: P
         engine.write_bytes(whole)
         assert daemon.request({"op": "reload"})["bundles"] == {"tone": str(new.resolve())}
         assert place.current("tone") == new.name, "the daemon changes nothing in the store"
+
+
+def test_every_problem_of_a_refused_configuration_has_a_line_of_its_own(tone_bundle: Path) -> None:
+    with running(tone_bundle) as daemon:
+        daemon.configure(audio={"volume": 99}, log={"level": "loud"})
+        assert daemon.request({"op": "reload"})["code"] == "config"
+        until = time.monotonic() + 10  # a thread of its own writes them
+        while daemon.log.count("reload refused") < 3 and time.monotonic() < until:
+            time.sleep(0.02)
+        told = [line for line in daemon.log.splitlines() if "reload refused" in line]
+        assert "\\n" not in "".join(told)
+        for setting in ("audio.volume", "log.level"):
+            assert [line for line in told if setting in line and "code=config" in line]

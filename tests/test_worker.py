@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from edged.errors import EngineError, ShapeExceeded
+from edged.errors import EdgedError, EngineError, ShapeExceeded, UnspeakableText
 from edged.job import AudioChunk, Job, JobState, Params, Samples, Utterance
+from edged.log import body
 from edged.voices.api import Piece, Stream, VoiceCard
 from edged.worker import MAX_CONSECUTIVE_FAULTS, Worker
 from tests import bundles
@@ -201,6 +202,22 @@ def test_a_sink_without_room_holds_its_own_job_only(make: Any) -> None:
     full.room = True
     worker.wake()
     assert full.done.wait(5)
+
+
+@pytest.mark.parametrize(
+    ("fault", "reason"),
+    [(EngineError("decoder: out of memory"), "decoder: out of memory"), (UnspeakableText("'hush'"), None)],
+)
+def test_the_log_has_the_cause_of_a_fault_and_no_text(
+    make: Any, caplog: pytest.LogCaptureFixture, fault: EdgedError, reason: str | None
+) -> None:
+    made, basket = job("v", Utterance(0, (1,)))
+    fault.hint = ""
+    make(Scripted(fail=fault)).submit(made)
+    assert basket.done.wait(5)
+    (record,) = [r for r in caplog.records if r.getMessage() == "synthesis failed"]
+    assert record.fields["reason"] == reason  # type: ignore[attr-defined]
+    assert "hush" not in body(record)
 
 
 def test_a_failing_voice_fails_its_jobs_and_the_next_one_is_served(make: Any) -> None:

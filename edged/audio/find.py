@@ -15,6 +15,11 @@ from edged.audio.output import Speaker, portaudio, reason
 from edged.errors import NoAudioDevice
 from edged.settings import Audio
 
+CONNECT = (
+    "connect a loudspeaker and switch it on; who uses it must be in the group audio (the service is), and a "
+    "sound server of a desktop is reached with libasound2-plugins and the drop-in desktop-sound.conf"
+)
+
 
 @dataclass(frozen=True, slots=True)
 class Found:
@@ -106,7 +111,7 @@ def _rates(sd: Any, index: int, info: Any, channels: int, voice_rate: int) -> tu
 def _outputs(sd: Any) -> list[tuple[int, Any]]:
     outputs = [(i, info) for i, info in enumerate(sd.query_devices()) if info["max_output_channels"] > 0]
     if not outputs:
-        raise NoAudioDevice("there is no audio output device")
+        raise NoAudioDevice("there is no audio output device", CONNECT)
     return outputs
 
 
@@ -122,4 +127,6 @@ def _choose(outputs: list[tuple[int, Any]], default: int, wanted: str) -> tuple[
         if wanted.casefold() in name.casefold():
             return pair
     known = ", ".join(repr(name) for _, name in names)
-    raise NoAudioDevice(f"there is no audio device {wanted!r}", f"set audio.device to one of: {known}")
+    raise NoAudioDevice(
+        f"there is no audio device {wanted!r}", f"set audio.device to one of (edged audio list): {known}"
+    )

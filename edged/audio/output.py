@@ -24,6 +24,7 @@ START_GRACE_S = 3.0  # the same just after opening: a sleeping sink takes up to 
 STALL_LOOKS = 5  # and so many looks in a row, so that a process that was stopped does not blame the device
 CLOSE_WAIT_S = 1.0
 INSTALL = "apt install libportaudio2 libasound2-plugins"
+REINSTALL = "install edged again, in its own environment"
 OPEN_WAIT_S = 5.0  # a sleeping Bluetooth loudspeaker needs a while
 
 
@@ -42,7 +43,7 @@ def portaudio() -> Any:
     try:
         import sounddevice
     except ImportError:
-        raise NoAudioDevice("the Python package sounddevice is not installed") from None
+        raise NoAudioDevice("the Python package sounddevice is not installed", REINSTALL) from None
     except OSError:
         raise NoAudioDevice("PortAudio is not installed", INSTALL) from None
     except Exception as exc:  # sounddevice.PortAudioError cannot be named before the import

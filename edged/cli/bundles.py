@@ -5,6 +5,7 @@ Neighbours: `edged.bundle`, `edged.compiler` and `edged.config`, imported when t
 
 from __future__ import annotations
 
+import shutil
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -66,10 +67,15 @@ for _command in (store.install, store.activate, store.rollback, store.prune):
     "--no-native", is_flag=True, default=None, help="chattts: ONNX Runtime only, for any processor."
 )
 def build(family: str, out: Path | None, options: tuple[str, ...], **family_options: Any) -> None:
-    """Build a bundle of FAMILY (chattts, hibari, tone) where the daemon finds it, or in --out."""
+    """Build a bundle of FAMILY (chattts, hibari, tone) where the daemon finds it, or in --out.
+
+    Where versions of it are installed there, it becomes one more: use it with `edged bundle activate`.
+    """
     from edged import compiler
     from edged.errors import BadValue
+    from edged.manifest import MANIFEST
     from edged.paths import writable_bundle_directory
+    from edged.store import Store
 
     if family == "chattts" and family_options["checkpoint"] is None:
         raise click.UsageError("a bundle of family chattts needs --checkpoint DIR")
@@ -82,9 +88,21 @@ def build(family: str, out: Path | None, options: tuple[str, ...], **family_opti
     for number in (signal.SIGTERM, signal.SIGHUP):  # as Ctrl-C: what is half built is taken away
         signal.signal(number, signal.default_int_handler)
     target = out or writable_bundle_directory(_configured()) / str(given.get("name", family))
-    with progress_bar() as progress:
-        path = compiler.build(family, target, progress, **given)
-    tell(path)
+    if not target.is_symlink():
+        with progress_bar() as progress:
+            tell(compiler.build(family, target, progress, **given))
+        return
+    # A link of the store: the version that it leads to is described by its name and hash, and stays as it is.
+    beside = target.with_name(f".{target.name}.built")
+    try:
+        if (target / MANIFEST).is_file():  # what is built instead of it must not drop its voices
+            beside.mkdir(exist_ok=True)
+            shutil.copy(target / MANIFEST, beside)
+        with progress_bar() as progress:
+            compiler.build(family, beside, progress, **given)
+        store.put_in(Store(target.parent), beside)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)
 
 
 def _option(text: str) -> tuple[str, Any]:

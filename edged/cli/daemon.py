@@ -84,7 +84,11 @@ def reload(state: State) -> None:
 @json_option
 @pass_state
 def check_config(state: State, file: Path) -> int:
-    """Check a configuration FILE; every problem is told on a line of its own."""
+    """Check a configuration FILE; every problem is told on a line of its own.
+
+    Only the file itself is checked: whether bundles, groups, keys, addresses and devices that it names are
+    there, is told by `edged doctor`, and by the start.
+    """
     from edged import config
     from edged.errors import ConfigError, Problem
 
@@ -121,7 +125,11 @@ def keys() -> None:
 @click.argument("directory", type=click.Path(file_okay=False, path_type=Path))
 @click.argument("name")
 def make(directory: Path, name: str) -> int:
-    """Make the key pair NAME.key (to give away) and NAME.key_secret (to keep) in DIRECTORY."""
+    """Make the key pair NAME.key (to give away) and NAME.key_secret (to keep) in DIRECTORY.
+
+    Only you can read the secret one. For a service that runs as another user:
+    chgrp edged FILE; chmod 640 FILE
+    """
     from zmq.auth import create_certificates
 
     if name in ("", ".", "..") or "/" in name or not name.isprintable():

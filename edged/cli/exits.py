@@ -47,6 +47,7 @@ _CODES: tuple[tuple[tuple[type[EdgedError], ...], int], ...] = (
             errors.ShuttingDown,
             errors.DeadlineMissed,
             errors.StoreBusy,
+            errors.AddressUnavailable,
         ),
         BUSY,
     ),

@@ -51,7 +51,7 @@ def _plan(reply: StatusReply) -> list[tuple[str, ...]]:
     held = sum(row.mb for row in reply.memory if row.kind not in ("bound", "device"))
     rows.append(("total", "", "", f"{planned:.2f}", f"of {reply.budget_mb:g} MB (service.memory_mb)"))
     other = max(0.0, reply.rss_mb - held)  # below while buffers are not touched yet
-    rows.append(("process", "", "", f"{reply.rss_mb:.2f}", f"{other:.1f} MB of it are not in the plan"))
+    rows.append(("process (RSS)", "", "", f"{reply.rss_mb:.2f}", f"{other:.1f} MB of it are not in the plan"))
     return rows
 
 
@@ -60,7 +60,8 @@ def _budget(reply: StatusReply) -> str:
     if not (reply.budget_mb and reply.used_mb):
         return ""
     told = {"high": ", high", "full": ", new jobs are refused"}.get(reply.memory_state, "")
-    return f"{reply.used_mb:.0f} of {reply.budget_mb:g} MB ({reply.used_mb / reply.budget_mb:.0%}){told}"
+    share = f"{reply.used_mb / reply.budget_mb:.0%}"
+    return f"{reply.used_mb:.0f} of {reply.budget_mb:g} MB ({share}; PSS, or RSS while far below){told}"
 
 
 def _facts(reply: StatusReply) -> list[tuple[str, str]]:
@@ -70,7 +71,7 @@ def _facts(reply: StatusReply) -> list[tuple[str, str]]:
         ("version", reply.version),
         ("process", str(reply.pid)),
         ("running for", duration(reply.uptime_s)),
-        ("memory", f"{reply.rss_mb:.1f} MB, of it {reply.buffers_mb:.1f} MB buffers"),
+        ("memory", f"{reply.rss_mb:.1f} MB resident (RSS), of it {reply.buffers_mb:.1f} MB buffers"),
         ("memory budget", _budget(reply)),
         ("loudspeaker", reply.audio_device or "none"),
         ("sound error", reply.audio_error),

@@ -153,8 +153,14 @@ def _speak(state: State, client: Client, text: str, wait: bool, **options: Any) 
 
 def _to_file(state: State, client: Client, text: str, path: Path, **options: Any) -> int:
     result = client.synthesize(text, **options)
+    fresh = not path.exists()
     with naming(str(path)):
-        path.write_bytes(result.data)
+        try:
+            path.write_bytes(result.data)
+        except OSError:  # a part of the audio, or none, is of no use
+            if fresh:
+                path.unlink(missing_ok=True)
+            raise
     state.show(result.done, lambda: _tell_refined(result.done))
     _warn(result.done.warnings)
     return 0

@@ -7,6 +7,7 @@ it, and when it refuses, the link goes back to the version it has. Neighbours: `
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,7 +34,27 @@ def _opened() -> tuple[Store, Settings]:
     except ConfigError as error:
         complain(f"warning: the configuration is left aside: {error.message}", error.hint)
         settings = Settings()
-    return Store(writable_bundle_directory(settings.voices.directory)), settings
+    directory = writable_bundle_directory(settings.voices.directory)
+    if not (settings.voices.directory or os.environ.get("EDGED_BUNDLES")):
+        _not_past_the_service(directory)
+    return Store(directory), settings
+
+
+def _not_past_the_service(directory: Path) -> None:
+    """What a user puts into a folder of their own is never seen by the service of this machine."""
+    from edged.bundle import installed
+    from edged.errors import ConfigError
+    from edged.paths import SYSTEM_STATE, service_installed, state_directory
+
+    services = SYSTEM_STATE / "bundles"
+    if directory == services or state_directory() is not None:
+        return
+    if service_installed() or any(installed([services])):
+        raise ConfigError(
+            f"the service reads {services}, and this user may not write there",
+            "sudo edged bundle ...; for a daemon of your own name the folder that it reads: "
+            f"EDGED_BUNDLES={directory} edged bundle ...",
+        )
 
 
 @click.command()
@@ -42,14 +63,20 @@ def _opened() -> tuple[Store, Settings]:
 @pass_state
 def install(state: State, source: Path) -> None:
     """Put a bundle beside the others; it is used after `edged bundle activate`."""
-    from edged.store_install import install as put
-
     store, _ = _opened()
-    path = put(store, source)
+    path = put_in(store, source, quiet=state.as_json)
     if state.as_json:
         write_json(document({"installed": path.name, "path": str(path)}))
-    else:
+
+
+def put_in(store: Store, source: Path, quiet: bool = False) -> Path:
+    """Puts a bundle into the store, and tells how to use it."""
+    from edged.store_install import install as put
+
+    path = put(store, source)
+    if not quiet:
         tell(f"installed {path}\nuse it with: edged bundle activate {path.name}")
+    return path
 
 
 @click.command()

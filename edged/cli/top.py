@@ -1,4 +1,4 @@
-"""`edged top`: the live jobs with how far they are, and memory against the budget, again and again.
+"""`edged top`: the live jobs with the phase of each, and memory against the budget, again and again.
 
 Main thread. On a terminal it is drawn anew each time, elsewhere each time adds a block of lines; it outlives
 the daemon. Neighbours: `watch` has the asking, the keys and the sparklines.
@@ -52,7 +52,7 @@ Answer = tuple["StatusReply", "StatsReply"]
 @client_command
 @pass_state
 def top(state: State, interval: float, once: bool) -> None:
-    """Live jobs, how far each is, and memory against the budget."""
+    """Live jobs with the phase of each, and memory against the budget."""
     if once:
         with state.client() as client:
             _print(state, _ask(client), History())

@@ -23,7 +23,7 @@ import zmq
 
 from edged import protocol
 from edged.client.call import Call
-from edged.client.endpoint import CHECK_ENDPOINT, Curve, look, unreachable
+from edged.client.endpoint import CHECK_ENDPOINT, Curve, look, start_it, unreachable
 from edged.errors import BadReply, BadValue, EdgedError, FrameTooLarge, NoDaemon, ReplyTimeout
 
 CONNECT_S = 1.0  # a restarting daemon gets this long before NoDaemon; local connects take under 10 ms
@@ -204,7 +204,7 @@ class Connection:
     def _fail_all(self, why: str) -> None:
         calls, self._calls = self._calls, {}
         for call in calls.values():
-            call.put(NoDaemon(f"{why} ({self.endpoint})"))
+            call.put(NoDaemon(f"{why} ({self.endpoint})", start_it()))
 
     # -- waiting --------------------------------------------------------------------------------
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import zmq
 
 from edged.errors import BadValue, NoDaemon
+from edged.paths import SOCKET, SYSTEM_RUNTIME, service_installed
 
 CHECK_ENDPOINT = "check the endpoint: ipc:///path/of/socket or tcp://host:port"
 CHECK_KEYS = "check the server key, and that the daemon knows this client's key"
@@ -56,7 +57,7 @@ def look(endpoint: str) -> None:
         allowed = os.access(path, os.W_OK)
         command = f": sudo usermod -aG {grp.getgrgid(group).gr_name} NAME"
     except FileNotFoundError:
-        raise NoDaemon(f"no daemon listens on {endpoint}") from None
+        raise NoDaemon(f"no daemon listens on {endpoint}", start_it()) from None
     except OSError:
         allowed = False
     except KeyError:  # a group without a name
@@ -71,4 +72,14 @@ def unreachable(endpoint: str, refused: bool) -> NoDaemon:
         return NoDaemon(f"the daemon at {endpoint} refused the connection", CHECK_KEYS)
     if endpoint.startswith("tcp:"):
         return NoDaemon(f"no daemon answers on {endpoint}", f"{CHECK_ENDPOINT}; {CHECK_KEYS}")
-    return NoDaemon(f"no daemon answers on {endpoint}")
+    return NoDaemon(f"no daemon answers on {endpoint}", start_it())
+
+
+def start_it() -> str:
+    """What to do when no daemon is there: a service is asked first why it is down."""
+    if not service_installed():
+        return NoDaemon.default_hint
+    return (
+        f"the service's socket is {SYSTEM_RUNTIME / SOCKET}: systemctl status edged; why it is down: "
+        "journalctl -u edged -x -e; edged doctor"
+    )

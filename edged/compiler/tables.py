@@ -6,6 +6,7 @@ order into a fresh file, so that the same dictionaries give the same bytes.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import json
 import sqlite3
@@ -41,15 +42,18 @@ def write(target: Path, assets: Path, oov: dict[str, Any]) -> None:
         "oov": oov,
     }
     number = {tag: index for index, tag in enumerate(tags)}
-    with closing(sqlite3.connect(target)) as base, base:
-        base.executescript(_SCHEMA)
-        base.execute(f"PRAGMA user_version = {LAYOUT}")
-        _fill(base, "gold", _readings(_json(assets, "lexicon_us_gold.json.gz")))
-        _fill(base, "silver", _readings(_json(assets, "lexicon_us_silver.json.gz")))
-        _fill(base, "tag", tagger["tagdict"].items())
-        _fill(base, "frequent", ((word, "") for word in tagger["vocab"]))
-        _fill(base, "weight", ((key, _pack(row, number)) for key, row in tagger["weights"].items()))
-        _fill(base, "meta", ((key, _dumps(value)) for key, value in meta.items()))
+    try:
+        with closing(sqlite3.connect(target)) as base, base:
+            base.executescript(_SCHEMA)
+            base.execute(f"PRAGMA user_version = {LAYOUT}")
+            _fill(base, "gold", _readings(_json(assets, "lexicon_us_gold.json.gz")))
+            _fill(base, "silver", _readings(_json(assets, "lexicon_us_silver.json.gz")))
+            _fill(base, "tag", tagger["tagdict"].items())
+            _fill(base, "frequent", ((word, "") for word in tagger["vocab"]))
+            _fill(base, "weight", ((key, _pack(row, number)) for key, row in tagger["weights"].items()))
+            _fill(base, "meta", ((key, _dumps(value)) for key, value in meta.items()))
+    except sqlite3.OperationalError as error:  # as any file that cannot be written
+        raise OSError(errno.EIO, str(error), str(target)) from None
 
 
 def _fill(base: sqlite3.Connection, table: str, rows: Iterable[tuple[str, str | bytes]]) -> None:

@@ -80,8 +80,15 @@ def plan(case: Case) -> Iterator[Finding]:
     rows: list[PlanRow] = [bound_row("limits.reply_mb", settings.limits.reply_mb << 20)]
     rows += [row for bundle in found for row in demand(bundle, settings.engine)]
     budget.check(rows, settings.service.memory_mb, found, settings.engine)
-    told = f"about {total_mb(rows):.0f} of {settings.service.memory_mb} MB (service.memory_mb)"
-    yield Finding("memory plan", "ok", told)
+    planned, most_mb = total_mb(rows), settings.service.memory_mb
+    told = f"about {planned:.0f} of {most_mb} MB (service.memory_mb)"
+    wanted_mb = planned + budget.LIBRARIES_MB
+    if wanted_mb > most_mb:
+        text = f"{told}; the interpreter and libraries take some {budget.LIBRARIES_MB:.0f} MB on top"
+        remedy = f"raise service.memory_mb to {wanted_mb + budget.WORK_MB:.0f}, or load smaller voices"
+        yield Finding("memory plan", "warning", text, remedy)
+    else:
+        yield Finding("memory plan", "ok", told)
 
 
 def _load(name: str, settings: Settings, verify: bool) -> Bundle:

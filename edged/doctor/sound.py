@@ -59,10 +59,15 @@ def _daemons(error: str) -> Finding:
 
 
 def _unseen(error: NoAudioDevice, held: bool) -> Finding:
-    """A sound card without a mixer has one user at a time: the daemon, while it keeps the card open."""
+    """A sound card without a mixer has one user at a time: the daemon, while it keeps the card open. A sound
+    server that has died looks the same from here: the daemon notices with its next job."""
     if held:
-        text = f"the daemon has one, this user can open none: {error.message}"
-        return Finding("loudspeaker", "ok", text)
+        text = f"the daemon has one, or had when it last spoke; this user can open none: {error.message}"
+        remedy = (
+            "say something: when it is heard, the daemon holds the card alone, for audio.keep_open_s; "
+            "otherwise restart the sound server (as its user: systemctl --user restart pipewire-pulse)"
+        )
+        return Finding("loudspeaker", "warning", text, remedy, error.code)
     return Finding.of("loudspeaker", error)
 
 

@@ -6,9 +6,12 @@ shown; `support` packs `properties`.
 
 from __future__ import annotations
 
+import grp
 import json
 import os
+import pwd
 import shutil
+import signal
 import subprocess
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -21,7 +24,8 @@ from edged.notices import message_id
 UNIT = "edged.service"
 PROPERTIES = (
     "LoadState ActiveState SubState Result NRestarts UnitFileState MemoryMax MemoryCurrent ExecMainStatus"
-    " ExecMainCode MainPID StatusText WatchdogUSec FragmentPath DropInPaths User"
+    " ExecMainCode MainPID StatusText WatchdogUSec FragmentPath DropInPaths User Group"
+    " SupplementaryGroups InvocationID"
 ).split()
 RESULTS = {
     "start-limit-hit": "it failed too often in a row",
@@ -30,7 +34,25 @@ RESULTS = {
     "timeout": "it was not ready, or not stopped, in time",
     "signal": "a signal ended it",
 }
-STATUSES = {"2": "a configuration that cannot be used", "75": "its memory stayed over service.memory_mb"}
+STATUSES = {
+    "2": "a configuration that cannot be used",
+    "5": "an address of listen.tcp that it could not have",
+    "75": "its memory stayed over service.memory_mb",
+    # From 200 on it is systemd that could not start it: systemd.exec(5) has the list.
+    "203": "its program is not there or cannot be run (ExecStart=)",
+    "216": "a group of the unit does not exist (Group=, SupplementaryGroups=)",
+    "217": "the user of the unit does not exist (User=): systemd-sysusers, or correct the drop-in",
+    "226": "a directory that the unit names is not there (BindPaths=, ReadWritePaths=)",
+    "233": "its directory in /run cannot be made",
+    "238": "its directory in /var/lib cannot be made",
+}
+CRASHES = {  # signals
+    "SIGSEGV": "a crash in native code: a library, a sound driver, or the bundle's decoder",
+    "SIGBUS": "a file that it had open was cut, or the disk is faulty",
+    "SIGILL": "native code that this processor cannot run: build the bundle on this machine",
+    "SIGABRT": "a library gave up, or it missed its watchdog",
+    "SIGKILL": "killed, perhaps because the machine ran out of memory",
+}
 PATIENCE_S = 10.0
 ERRORS = 20  # lines of the journal that are looked through for one that may be shown
 ERROR_CHARS = 400
@@ -50,7 +72,7 @@ def service(case: Case) -> Iterator[Finding]:
     if not found:
         yield Finding("service", "skipped", "systemd does not run here, or does not answer")
         return
-    yield judged(found, last_error)
+    yield judged(found, lambda: last_error(found))
     if found.get("LoadState") != "loaded":
         return
     yield from limited(found, case.settings.service.memory_mb)
@@ -103,10 +125,19 @@ def explained() -> bool:
     return message_id(ConfigError.code) in _told("journalctl", "--list-catalog")
 
 
-def last_error() -> str:
-    """The latest line of the service from `error` on that may be shown; "" when there is none, or this user
-    may not read the journal."""
-    chosen = ("-u", UNIT, "-p", "err", "-n", str(ERRORS), "-o", "json", "--no-pager", "-q")
+def last_error(unit: dict[str, str]) -> str:
+    """The latest line from `error` on that may be shown, of the service's last start; of one that runs
+    again, of the starts before it since the boot. "" when there is none, or this user may not read the
+    journal."""
+    start = unit.get("InvocationID", "")
+    found = _last_error(f"_SYSTEMD_INVOCATION_ID={start}") if start else ""
+    if found or (start and unit.get("ActiveState") == "failed"):
+        return found
+    return _last_error("-b", "-u", UNIT)
+
+
+def _last_error(*which: str) -> str:
+    chosen = ("-p", "err", "-n", str(ERRORS), "-o", "json", "--no-pager", "-q", *which)
     for line in reversed(_told("journalctl", *chosen).splitlines()):
         raw = json.loads(line)
         entry = redact.entry(raw) if raw.get("LOGGER") else None
@@ -117,15 +148,43 @@ def last_error() -> str:
 
 def forbidden(path: Path) -> str:
     """The service's user when that may not read the file. Only root can find out; "" otherwise."""
-    user = properties().get("User", "") if os.geteuid() == 0 else ""
-    if not user or shutil.which("runuser") is None:
+    told = properties() if os.geteuid() == 0 else {}
+    become = _identity(told)
+    if not become or shutil.which("setpriv") is None:
         return ""
-    command = ["runuser", "-u", user, "--", "test", "-r", str(path)]
-    return user if subprocess.run(command, capture_output=True, check=False).returncode == 1 else ""
+    command = [*become, "test", "-r", str(path)]
+    refused = subprocess.run(command, capture_output=True, check=False).returncode == 1
+    return told["User"] if refused else ""
+
+
+def _identity(unit: dict[str, str]) -> list[str]:
+    """The command that becomes who the service is: names or numbers, as the unit has them. Empty where they
+    do not exist."""
+    user, groups = unit.get("User", ""), unit.get("SupplementaryGroups", "").split()
+    if not user:
+        return []
+    try:
+        entry = pwd.getpwuid(int(user)) if user.isdecimal() else pwd.getpwnam(user)
+        own = _gid(unit["Group"]) if unit.get("Group") else entry.pw_gid
+        all_groups = {*os.getgrouplist(entry.pw_name, own), *map(_gid, groups)}
+    except KeyError:
+        return []
+    numbers = ",".join(map(str, sorted(all_groups)))
+    return ["setpriv", f"--reuid={entry.pw_uid}", f"--regid={own}", f"--groups={numbers}", "--"]
+
+
+def _gid(group: str) -> int:
+    return int(group) if group.isdecimal() else grp.getgrnam(group).gr_gid
 
 
 def _result(unit: dict[str, str]) -> str:
     result, status = unit.get("Result", ""), unit.get("ExecMainStatus", "")
+    if result in ("signal", "core-dump") and status.isdecimal():
+        try:
+            name = signal.Signals(int(status)).name
+        except ValueError:  # a real-time signal
+            name = f"signal {status}"
+        return f"it ended by {name}{f', {CRASHES[name]}' if name in CRASHES else ''}"
     if result == "exit-code":
         meaning = STATUSES.get(status, "")
         return f"it ended with exit status {status}{f', {meaning}' if meaning else ''}"

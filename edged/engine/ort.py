@@ -7,6 +7,7 @@ allocates nothing of ours. Neighbours: `select.py` creates it, `buffers.py` give
 
 from __future__ import annotations
 
+import errno
 import os
 from collections.abc import Sequence
 from pathlib import Path
@@ -32,6 +33,7 @@ ort.disable_telemetry_events()
 
 __all__ = ["OrtEngine", "native_errors", "optimize", "options", "ort"]
 
+FULL_BYTES = 1 << 16  # a disk with less room is full
 _TYPES = {
     "float": "float32",
     "double": "float64",
@@ -70,8 +72,14 @@ def optimize(model: bytes, path: Path) -> None:
     chosen = options(threads=1, spinning=False)
     chosen.graph_optimization_level = ort.GraphOptimizationLevel.ORT_ENABLE_EXTENDED
     chosen.optimized_model_filepath = str(path)
-    with native_errors(f"cannot optimize {path.name}"):
-        ort.InferenceSession(model, chosen, providers=[_CPU])
+    try:
+        with native_errors(f"cannot optimize {path.name}"):
+            ort.InferenceSession(model, chosen, providers=[_CPU])
+    except EngineError:
+        room = os.statvfs(path.parent)
+        if room.f_bavail * room.f_frsize < FULL_BYTES:  # for the library it is an invalid network
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC), str(path)) from None
+        raise
 
 
 # Doubling (the default) rounds every growth of the workspace up to a power of two: on a 1 GB box that

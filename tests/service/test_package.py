@@ -165,7 +165,12 @@ def test_the_debian_package_installs_plays_and_is_purged(box: Box, sound: PulseS
         wait_until(lambda: np.abs(recording.samples).max(initial=0) > 0.01, what="a sound")
     healthy = json.loads(sh("cd && XDG_RUNTIME_DIR=/run/user/1000 edged doctor --json", user="alice"))
     assert {check["state"] for check in healthy["checks"]} <= {"ok", "skipped"}, healthy
-    sh("dpkg -r edged")
-    assert [path for path in box.left() if "/dpkg/" not in path] == ["/etc/edged/edged.yaml"]
+    voice = "/var/lib/edged/bundles/mine/data/speakers.json"  # as someone has enrolled
+    sh(f"mkdir -p {voice.rpartition('/')[0]} && touch {voice}")
+    said = sh("dpkg -r edged")
+    assert "kept: /var/lib/edged" in said
+    left = {path for path in box.left() if "/dpkg/" not in path}
+    assert {"/etc/edged/edged.yaml", voice} <= left
+    assert not [path for path in left if path.startswith(("/opt", "/usr"))]
     sh("dpkg -P edged")
     assert box.left() == []
