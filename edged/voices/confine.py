@@ -2,8 +2,8 @@
 
 A bundle carries networks and, for ChatTTS, native code. An administrator who tries one with sudo should not
 run it as root: before it is opened, the process becomes the user nobody, keeps of root's capabilities only
-that to read files (a store below /var/lib/private is closed to others), leaves the network, and sees no
-other process. All that it begins ends with it.
+that to read files (a store below /var/lib/private is closed to others), leaves the network, and cannot send
+signals to other processes. All that it begins ends with it.
 
 It is no prison. Sockets that are files are within reach, such as those of D-Bus, for what they offer to the
 user nobody; every file can be read; and the limit of memory is that of one process. Without root, or where
