@@ -16,6 +16,7 @@ import msgspec
 
 from edged.bundle import MANIFEST, Manifest, sha256
 from edged.errors import BundleError
+from edged.store_files import tree
 
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
@@ -77,13 +78,14 @@ def rewriting(path: Path, without: Collection[str]) -> Iterator[Path]:
 
 
 def copy_tree(path: Path, root: Path, without: Collection[str] = ()) -> None:
-    """The files below `path` in the folder `root`, too."""
-    for folder, _, files in os.walk(path):
-        (root / Path(folder).relative_to(path)).mkdir(exist_ok=True)
-        for file in files:
-            relative = (Path(folder) / file).relative_to(path)
-            if relative.as_posix() not in without:
-                shutil.copyfile(path / relative, root / relative)
+    """The files below `path` in the folder `root`, too. Raises `BundleError` where one is a link."""
+    for parts, stream in tree(path):
+        place = root.joinpath(*parts)
+        if stream is None:
+            place.mkdir(exist_ok=True)
+        elif "/".join(parts) not in without:
+            with place.open("wb") as target:
+                shutil.copyfileobj(stream, target, 1 << 20)
 
 
 def sync_tree(root: Path) -> None:

@@ -46,8 +46,8 @@ def events_endpoint(endpoint: str) -> str:
 def client_endpoint(explicit: str | None = None) -> str:
     """Where a client connects: as told, else `$EDGED_ENDPOINT`, else the first daemon that is there.
 
-    One's own daemon comes before the system's. A socket in a directory that someone else could have
-    made in /tmp is passed over: what is spoken is private.
+    One's own daemon comes before the system's. A directory in /tmp that someone else has made is passed
+    over, with a socket in it or without one yet: what is spoken is private.
     """
     told = explicit or os.environ.get("EDGED_ENDPOINT")
     if told:
@@ -55,7 +55,8 @@ def client_endpoint(explicit: str | None = None) -> str:
     for directory in [*_socket_directories(), SYSTEM_RUNTIME]:
         if _has_socket(directory):
             return f"ipc://{directory / SOCKET}"
-    return default_endpoint()
+    own = _socket_directories()[0]
+    return f"ipc://{(SYSTEM_RUNTIME if why_unsafe(own) else own) / SOCKET}"
 
 
 def prepare_directory(endpoint: str) -> None:
@@ -98,7 +99,7 @@ def _socket_directories() -> list[Path]:
 
 
 def _why_unsafe(directory: Path) -> str:
-    """Why another user could put a socket of theirs here; empty when they could not.
+    """As `why_unsafe`. Raises `OSError`.
 
     Only directories below one that anybody may write to (as /tmp) are in question: the name there is
     known beforehand, and whoever comes first can take it.
@@ -113,6 +114,15 @@ def _why_unsafe(directory: Path) -> str:
     if found.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
         return "may be written to by other users"
     return ""
+
+
+def why_unsafe(directory: Path) -> str:
+    """Why another user could put a socket of theirs here; empty when they could not, or when it is not there
+    or not for us to look at."""
+    try:
+        return _why_unsafe(directory)
+    except OSError:
+        return ""
 
 
 def _has_socket(directory: Path) -> bool:

@@ -17,15 +17,16 @@ from __future__ import annotations
 
 import contextlib
 import os
-import shutil
+import shlex
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from edged import store_lock
-from edged.bundle_write import copy_tree, exchange, sync, sync_tree
-from edged.errors import BundleMissing
+from edged.bundle_write import exchange, sync, sync_tree
+from edged.errors import BundleError, BundleMissing
 from edged.manifest import MANIFEST
-from edged.store_lock import FILE_MODE, FOLDER_MODE, naming
+from edged.store_files import copy_into, new_folder, remove
+from edged.store_lock import naming
 from edged.store_names import Version, chosen, folder_name, parts
 
 _LEFTOVERS = ("installing", "link", "trash")  # endings of hidden names that only a killed command leaves
@@ -191,17 +192,21 @@ class Store:
         path = self.directory / name
         if path.is_symlink() or not path.exists():
             return self.current(name)
+        if not (path / MANIFEST).is_file():
+            raise BundleError(
+                f"{path} is no bundle, and in the place of the link to the version in use",
+                f"look at it, then remove it: rm -r {shlex.quote(str(path))}",
+            )
         folder = folder_name(path)
         if not (self.directory / folder).exists():
             work = self.hidden(name, "installing")
-            copy_tree(path, work)
-            for inside in (work, *work.rglob("*")):
-                inside.chmod(FOLDER_MODE if inside.is_dir() else FILE_MODE)
+            with new_folder(work) as made:
+                copy_into(made, path)
             self.put(work, folder)
         temporary = self.hidden(name, "link")
         temporary.symlink_to(folder)
         if exchange(temporary, path):
-            shutil.rmtree(temporary)  # it is the old folder now; the new one has copies of its files
+            remove(temporary)  # it is the old folder now; the new one has copies of its files
         else:
             aside = self.hidden(name, "old")
             path.rename(aside)
@@ -215,7 +220,7 @@ class Store:
         trash = self.hidden(path.name.removeprefix("."), "trash")
         path.rename(trash)
         sync(self.directory)
-        shutil.rmtree(trash)
+        remove(trash)
 
     def _recover(self) -> None:
         for path in list(self.directory.iterdir()):
@@ -224,13 +229,13 @@ class Store:
             stem, _, kind = path.name.removeprefix(".").rpartition(".")
             owner = stem.rpartition(".")[2]
             if kind in _LEFTOVERS and owner.isdigit():
-                _delete(path)
+                remove(path)
             elif kind == "old" and owner.isdigit() and not Path(f"/proc/{owner}").exists():
                 place = self.directory / stem.rpartition(".")[0]
                 if not os.path.lexists(place):  # killed between the two renames
                     path.rename(place)
                 else:
-                    _delete(path)
+                    remove(path)
             elif kind == "next" and path.is_symlink():
                 self._settle(stem)
 
@@ -240,10 +245,3 @@ class Store:
         except OSError:
             return []
         return [p for p in entries if p.is_dir() and not p.is_symlink() and not p.name.startswith(".")]
-
-
-def _delete(path: Path) -> None:
-    if path.is_dir() and not path.is_symlink():
-        shutil.rmtree(path)
-    else:
-        path.unlink(missing_ok=True)

@@ -14,8 +14,8 @@ from pathlib import Path
 from time import monotonic, sleep
 
 from edged.errors import BundleError, StoreBusy
+from edged.store_files import FOLDER_MODE, open_regular
 
-FILE_MODE, FOLDER_MODE = 0o644, 0o755  # the service's user reads what root installed, whatever root's umask
 LOCK = ".store.lock"
 LOCK_S = 10.0  # how long one command waits for another to end
 LOCK_POLL_S = 0.05
@@ -27,9 +27,8 @@ def locked(directory: Path) -> Iterator[None]:
     one keeps it."""
     with naming(directory):
         if not directory.is_dir():
-            directory.mkdir(parents=True)
-            directory.chmod(FOLDER_MODE)
-        handle = os.open(directory / LOCK, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            _make(directory)
+        handle = open_regular(directory / LOCK, directory / LOCK, flags=os.O_RDWR | os.O_CREAT)
     try:
         until = monotonic() + LOCK_S
         while not _take(handle):
@@ -39,6 +38,16 @@ def locked(directory: Path) -> Iterator[None]:
         yield
     finally:
         os.close(handle)  # which also lets go of the lock
+
+
+def _make(directory: Path) -> None:
+    directory.mkdir(parents=True, exist_ok=True)
+    handle = os.open(directory, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        if os.fstat(handle).st_uid == os.geteuid():
+            os.fchmod(handle, FOLDER_MODE)  # not by its name, which another user may have given to a link
+    finally:
+        os.close(handle)
 
 
 def _take(handle: int) -> bool:

@@ -359,3 +359,15 @@ def test_without_a_sound_server_the_loudspeaker_fails(pulse: PulseServer, tone_b
         code, found, stderr = doctor("--config", str(daemon.config), "--tone")
     assert code == 1
     assert found["loudspeaker"]["code"] == "no_audio_device"
+
+
+def test_a_socket_in_a_folder_that_others_may_change_is_a_failure(tone_bundle: Path, tmp_path: Path) -> None:
+    config = written(tmp_path, voices={"bundles": [str(tone_bundle)]})
+    tmp_path.chmod(0o1777)
+    trap = tmp_path / "edged"
+    trap.mkdir()
+    trap.chmod(0o777)
+    code, found, _ = doctor("--config", str(config), "--endpoint", f"ipc://{trap}/edged.sock")
+    assert code == 1
+    assert found["socket"]["state"] == "failed"
+    assert "may be written to by other users" in found["socket"]["message"]

@@ -51,6 +51,7 @@ PARTS = {
         "manifest_limits",
         "precision",
         "store",
+        "store_files",
         "store_install",
         "store_lock",
         "store_names",

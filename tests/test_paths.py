@@ -191,6 +191,17 @@ def test_client_passes_over_a_trap_in_tmp(place: Path, listen: Listen) -> None:
     assert paths.client_endpoint() == system
 
 
+def test_client_does_not_wait_for_a_socket_in_a_trap(place: Path) -> None:
+    trap = place / "tmp" / f"edged-{UID}"
+    trap.mkdir(mode=0o700)
+    assert paths.client_endpoint() == paths.default_endpoint()
+    trap.chmod(0o777)
+    assert paths.client_endpoint() == f"ipc://{place}/run/edged/edged.sock"
+    trap.rmdir()
+    trap.symlink_to(place / "home")
+    assert paths.client_endpoint() == f"ipc://{place}/run/edged/edged.sock"
+
+
 # -- bundles ------------------------------------------------------------------------------------
 
 

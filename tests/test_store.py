@@ -213,9 +213,9 @@ def test_a_reader_finds_a_whole_bundle_at_every_moment_of_many_switches(full: St
 KILLED = """
 import os, sys
 from pathlib import Path
-from edged import bundle_write, store, store_install
+from edged import bundle_write, store, store_files, store_install
 directory, source, action, pace = Path(sys.argv[1]), Path(sys.argv[2]), sys.argv[3], int(sys.argv[4])
-files = {m.__file__ for m in (store, store_install, bundle_write)}
+files = {m.__file__ for m in (store, store_files, store_install, bundle_write)}
 place = store.Store(directory)
 by = {v.version: v.path.name for v in place.versions("tone")}
 lines = 0

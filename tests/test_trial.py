@@ -7,9 +7,12 @@ import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from time import monotonic, sleep
 
 import msgspec
+import psutil
 import pytest
 
 from edged import errors
@@ -17,7 +20,7 @@ from edged.bundle_write import write_manifest
 from edged.compiler import build
 from edged.manifest import Manifest, read_manifest
 from edged.settings import Service, Settings, Voices
-from edged.voices import trial
+from edged.voices import catalog, trial
 
 
 @pytest.fixture
@@ -91,25 +94,125 @@ def test_the_memory_is_that_of_all_voices_together(tone_bundle: Path, tmp_path: 
     trial.run(tone_bundle, alone)  # this daemon does not load it beside the other
 
 
-def test_a_trial_that_dies_or_hangs_is_a_refusal(tone_bundle: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    real = subprocess.run
+@pytest.fixture
+def instead(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """Has other code run in place of the trial's."""
 
-    def instead(code: str) -> None:
-        def run(command: list[str], **options: object) -> object:
-            return real([sys.executable, "-c", code], **options)  # type: ignore[call-overload]
+    def use(code: str) -> None:
+        monkeypatch.setattr(trial, "python", lambda _: [sys.executable, "-c", code])
 
-        monkeypatch.setattr(trial.subprocess, "run", run)
+    return use
 
-    instead("import os; os.kill(os.getpid(), 11)")
-    with pytest.raises(errors.BundleTrialFailed, match="SIGSEGV"):
+
+@pytest.mark.parametrize(
+    ("code", "told"),
+    [
+        ("import os; os.kill(os.getpid(), 11)", "ended by SIGSEGV"),
+        ("import os; os._exit(128 + 9)", "ended by SIGKILL"),
+        ("import os; os.kill(os.getpid(), 40)", "ended by signal 40"),
+        ("raise ValueError('bad luck')", "ended with code 1: .*bad luck"),
+        ("print('x' * 10_000_000)", "ended with code 0"),
+    ],
+)
+def test_a_trial_that_dies_is_a_refusal(
+    tone_bundle: Path, instead: Callable[[str], None], code: str, told: str
+) -> None:
+    instead(code)
+    with pytest.raises(errors.BundleTrialFailed, match=told):
         trial.run(tone_bundle, Settings())
-    instead("raise ValueError('bad luck')")
+
+
+SLEEPER = "import subprocess; print(subprocess.Popen(['sleep', '60']).pid, flush=True)\n"
+
+
+def test_what_a_trial_began_ends_with_it(
+    tone_bundle: Path, instead: Callable[[str], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begin = monotonic()
+    instead(SLEEPER + "raise ValueError('bad luck')")  # the sleeper holds its pipes
     with pytest.raises(errors.BundleTrialFailed, match="bad luck"):
         trial.run(tone_bundle, Settings())
-    monkeypatch.setattr(trial, "TRIAL_S", 0.2)
-    instead("import time; time.sleep(60)")
+    assert monotonic() - begin < 20
+    monkeypatch.setattr(trial, "TRIAL_S", 1.0)
+    instead(SLEEPER + "import time; time.sleep(60)")
     with pytest.raises(errors.BundleTrialFailed, match="did not end"):
         trial.run(tone_bundle, Settings())
+    until = monotonic() + 10
+    while children := [p for p in psutil.Process().children(recursive=True) if p.name() == "sleep"]:
+        assert monotonic() < until, children
+        sleep(0.05)
+
+
+POISON = "import os; open(os.environ['MARKER'], 'w').close(); raise SystemExit(3)\n"
+
+
+def test_no_code_of_the_current_folder_is_run(
+    tone_bundle: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    here, marker = tmp_path / "here", tmp_path / "marker"
+    here.mkdir()
+    for name in ("msgspec", "click", "json", "runpy"):
+        (here / f"{name}.py").write_text(POISON)
+    monkeypatch.chdir(here)
+    monkeypatch.setenv("MARKER", str(marker))
+    monkeypatch.setenv("EDGED_BUNDLES", "bundles")
+    monkeypatch.syspath_prepend("")  # as an interactive interpreter has it
+    assert trial.run(tone_bundle, Settings()).voices == ("tone",)
+    catalog._build("tone")
+    assert (here / "bundles" / "tone" / "manifest.json").is_file(), "relative to the folder of the caller"
+    assert not marker.exists()
+
+
+# Runs a trial on a terminal of its own; the bundle tells what it could do with it.
+ON_A_TERMINAL = """
+import os, pty, sys
+child, terminal = pty.fork()
+if not child:
+    from pathlib import Path
+    from edged.settings import Settings
+    from edged.voices import catalog, trial
+    trial.python = lambda _: [sys.executable, "-c", sys.argv[1]]
+    try:
+        trial.run(Path("/"), Settings())
+    except Exception as error:
+        print(error, flush=True)
+    os._exit(0)
+print(child, flush=True)
+if len(sys.argv) > 2:
+    os.read(0, 1)
+    os.write(terminal, b"\x03")  # Ctrl-C
+try:
+    while chunk := os.read(terminal, 1000):
+        sys.stdout.buffer.write(chunk)
+        sys.stdout.flush()
+except OSError:  # the end of a terminal
+    pass
+os.waitpid(child, 0)
+"""
+
+
+def test_a_trial_has_no_terminal() -> None:
+    command = [sys.executable, "-c", ON_A_TERMINAL, "import os; os.open('/dev/tty', os.O_RDWR)"]
+    told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
+    assert "No such device or address: '/dev/tty'" in told
+
+
+def test_ctrl_c_ends_the_trial_too(tmp_path: Path) -> None:
+    ready = tmp_path / "ready"
+    code = f"import os, time; open({str(ready)!r}, 'w').write(str(os.getpid())); time.sleep(100)"
+    command = [sys.executable, "-c", ON_A_TERMINAL, code, "interrupt"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        assert process.stdin
+        until = monotonic() + 30
+        while not (ready.exists() and ready.read_text()):
+            assert monotonic() < until
+            sleep(0.05)
+        trying = psutil.Process(int(ready.read_text()))
+        process.stdin.write(b"x")
+        process.stdin.flush()
+        trying.wait(timeout=20)
+        output, _ = process.communicate(timeout=20)
+        assert b"KeyboardInterrupt" in output
 
 
 @pytest.mark.skipif(os.geteuid() != 0, reason="only root has something to give up")

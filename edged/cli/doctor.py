@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 import click
 
 from edged.cli.context import State, client_command, pass_state
-from edged.cli.exits import FAILED, OK, document, naming, tell, write_json
+from edged.cli.exits import FAILED, OK, document, flush_stdout, naming, tell, write_json
 from edged.cli.render import on_terminal
 
 if TYPE_CHECKING:
@@ -56,7 +56,7 @@ def doctor(state: State, config_path: str | None, tone: bool | None, archive: Pa
         found.append(finding)
         if not state.as_json:
             _show(finding)
-            sys.stdout.flush()
+            flush_stdout()
 
     settings, problems = _settings(config_path)
     for problem in problems:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import os
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 import click
 
 from edged.cli.context import State, client_command, json_option, pass_state
-from edged.cli.exits import complain, document, tell, write_json
+from edged.cli.exits import complain, document, flush_stdout, tell, write_json
 
 if TYPE_CHECKING:
     from edged.settings import Settings
@@ -106,10 +106,12 @@ def activate(state: State, version: str, no_reload: bool, no_trial: bool) -> Non
     else:
         report = trial.run(chosen.path, settings)
     with store.locked():
-        _use(state, store, chosen.name, chosen.path, reload=not no_reload)
+        used = _use(state, store, chosen.name, chosen.path, reload=not no_reload)
+    _show(state, used)
     if report is not None and not state.as_json:
         heard = ", ".join(report.voices)
         tell(f"tried in {report.seconds:g} s with {report.peak_mb:.0f} MB at most, heard: {heard}")
+    flush_stdout()
 
 
 @click.command()
@@ -132,7 +134,9 @@ def rollback(state: State, name: str, no_reload: bool) -> None:
                 "edged bundle list shows what is installed",
             )
         Bundle.load(before, verify=False)  # it was in use: its hashes were checked then
-        _use(state, store, name, before, reload=not no_reload)
+        used = _use(state, store, name, before, reload=not no_reload)
+    _show(state, used)
+    flush_stdout()
 
 
 @click.command()
@@ -150,9 +154,20 @@ def prune(state: State, name: str, keep: int) -> None:
         tell("\n".join(f"deleted {folder}" for folder in gone) or "nothing to delete")
 
 
-def _use(state: State, store: Store, name: str, path: Path, reload: bool) -> None:
+class _Used(NamedTuple):
+    """A switch that was made. current, before: versions, or a path outside of the store; before may be
+    empty, or the same. daemon: what it made of it."""
+
+    name: str
+    current: str
+    before: str
+    daemon: str
+
+
+def _use(state: State, store: Store, name: str, path: Path, reload: bool) -> _Used:
     """Switches, tells the daemon, and switches back when it does not come to speak with it. The store is
-    locked all the time: the version that the daemon was asked to take is the one that it finds."""
+    locked all the time: the version that the daemon was asked to take is the one that it finds. Nothing is
+    told on stdout meanwhile: whether it is read decides about nothing."""
     from edged.errors import EdgedError, RestartNeeded
 
     former = store.previous(name)
@@ -173,11 +188,19 @@ def _use(state: State, store: Store, name: str, path: Path, reload: bool) -> Non
                     f"the daemon did not take {folder}: {before or 'what was there before'} is in use again"
                 )
             raise
+    return _Used(name, folder, before, daemon)
+
+
+def _show(state: State, used: _Used) -> None:
+    name, current, before, daemon = used
     if state.as_json:
-        write_json(document({"name": name, "current": folder, "previous": before, "daemon": daemon}))
+        write_json(document({"name": name, "current": current, "previous": before, "daemon": daemon}))
+        return
+    if before == current:
+        tell(f"{name}: {current} was in use already")
     else:
-        tell(f"{name}: {folder} is in use, {f'{before} before' if before else 'nothing before'}")
-        tell(f"daemon: {daemon}")
+        tell(f"{name}: {current} is in use, {f'{before} before' if before else 'nothing before'}")
+    tell(f"daemon: {daemon}")
 
 
 def _reload(state: State, path: Path) -> str:

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import click
 
 from edged.cli.context import Number, State, client_command, pass_state
-from edged.cli.exits import document, tell, write_json
+from edged.cli.exits import document, flush_stdout, tell, write_json
 from edged.cli.render import duration, on_terminal, table
 from edged.cli.watch import Asker, History, keys
 
@@ -81,7 +81,7 @@ def _lines(state: State, asker: Asker, interval_s: float) -> None:
             _print(state, answer, history)
         elif not state.as_json:
             tell("no daemon")
-        sys.stdout.flush()
+        flush_stdout()
         time.sleep(interval_s)
 
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeVar
 
 from edged.cli.context import State
-from edged.cli.exits import tell
+from edged.cli.exits import flush_stdout, tell
 from edged.cli.render import duration, on_terminal
 from edged.errors import TransportError
 
@@ -153,7 +153,7 @@ def _lines(state: State, asker: Asker, interval_s: float) -> None:
         else:
             history.add(reply)
             tell("  ".join(f"{name} {value}" for name, value, _ in history.lines()))
-        sys.stdout.flush()
+        flush_stdout()
         time.sleep(interval_s)
 
 

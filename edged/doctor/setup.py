@@ -19,7 +19,7 @@ from edged.engine import preflight, select
 from edged.engine.plan import PlanRow, bound_row, total_mb
 from edged.errors import BundleError, BundleMissing, ConfigError, EdgedError, GpuUnusable, NoDaemon
 from edged.manifest import Manifest
-from edged.paths import SOCKET, SYSTEM_RUNTIME, bundle_directories, client_endpoint
+from edged.paths import SOCKET, SYSTEM_RUNTIME, bundle_directories, client_endpoint, why_unsafe
 from edged.settings import Settings
 from edged.voices import budget
 from edged.voices.catalog import BUILT_IN
@@ -111,6 +111,10 @@ def socket(case: Case) -> Iterator[Finding]:
     path = Path(case.endpoint.removeprefix("ipc://"))
     if not case.endpoint.startswith("ipc:///"):
         yield Finding("socket", "skipped", f"{case.endpoint} is not a file")
+        return
+    if reason := why_unsafe(path.parent):
+        remedy = f"look whose it is: ls -ld {path.parent}; the daemon's socket is elsewhere, see --endpoint"
+        yield Finding("socket", "failed", f"{path.parent} {reason}", remedy)
         return
     try:
         found = path.stat()

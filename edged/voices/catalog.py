@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import logging
 import subprocess
-import sys
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +25,7 @@ from edged.settings import Settings, VoiceDefaults
 from edged.store import Store
 from edged.voices import budget
 from edged.voices.api import Voice, VoiceCard
+from edged.voices.child import python
 from edged.voices.demand import demand
 from edged.voices.load import cards, open_bundle
 
@@ -211,7 +211,7 @@ def _locate(name: str, settings: Settings) -> Path:
 def _build(name: str) -> None:
     """Builds the built-in bundle in a process of its own: the compiler stays out of the daemon."""
     log.info("building the built-in voice bundle, once; this takes some seconds")
-    command = [sys.executable, "-m", "edged", "bundle", "build", name]
+    command = python("edged", "bundle", "build", name)
     result = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False)
     if result.returncode:
         last = result.stderr.strip().splitlines()[-2:] or [f"exit code {result.returncode}"]
