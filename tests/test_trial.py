@@ -171,14 +171,14 @@ if not child:
     from pathlib import Path
     from edged.settings import Settings
     from edged.voices import catalog, trial
-    trial.python = lambda _: [sys.executable, "-c", sys.argv[1]]
+    trial.python = lambda _: [sys.executable, "-c", sys.argv[2]]
     try:
-        trial.run(Path("/"), Settings())
+        trial.run(Path(sys.argv[1]), Settings())
     except Exception as error:
         print(error, flush=True)
     os._exit(0)
 print(child, flush=True)
-if len(sys.argv) > 2:
+if len(sys.argv) > 3:
     os.read(0, 1)
     os.write(terminal, b"\x03")  # Ctrl-C
 try:
@@ -191,16 +191,22 @@ os.waitpid(child, 0)
 """
 
 
-def test_a_trial_has_no_terminal() -> None:
-    command = [sys.executable, "-c", ON_A_TERMINAL, "import os; os.open('/dev/tty', os.O_RDWR)"]
+def test_a_trial_has_no_terminal(tone_bundle: Path) -> None:
+    command = [
+        sys.executable,
+        "-c",
+        ON_A_TERMINAL,
+        str(tone_bundle),
+        "import os; os.open('/dev/tty', os.O_RDWR)",
+    ]
     told = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True).stdout
     assert "No such device or address: '/dev/tty'" in told
 
 
-def test_ctrl_c_ends_the_trial_too(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_trial_too(tone_bundle: Path, tmp_path: Path) -> None:
     ready = tmp_path / "ready"
     code = f"import os, time; open({str(ready)!r}, 'w').write(str(os.getpid())); time.sleep(100)"
-    command = [sys.executable, "-c", ON_A_TERMINAL, code, "interrupt"]
+    command = [sys.executable, "-c", ON_A_TERMINAL, str(tone_bundle), code, "interrupt"]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
         assert process.stdin
         until = monotonic() + 30
