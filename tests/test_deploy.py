@@ -225,7 +225,7 @@ INSTALL = f"package/install.sh install --python {sys._base_executable}"  # type:
 def test_install_speak_uninstall(system: System, tmp_path: Path) -> None:
     assert system.sh("cat /proc/net/dev").count(":") == 1  # the loopback device alone
     # What lies in the directory where root happens to be is not run.
-    system.sh("for name in venv subprocess pip; do echo 'open(\"ran\", \"w\")' > $name.py; done")
+    system.sh('for name in venv subprocess pip; do echo \'open("ran", "w")\' > $name.py; done')
     system.sh(f"timeout -s KILL 2 {INSTALL}", code=137)  # an interrupted one is made good by the next
     system.sh(INSTALL)
     system.sh("ls ran", code=2)
