@@ -10,6 +10,7 @@
 #
 #   /opt/edged/releases/ID/    a Python environment with the program, the built-in voice, units, licences
 #   /opt/edged/current         link to the release in service; "previous" to the one before
+#   /opt/edged/.trying         while a release is put in service: the name of the one that it replaces
 #   /opt/edged/bin, lib, ...   links into current: bin/edged is what the unit starts
 #   PREFIX/lib/systemd ...     units, catalogs, the user edged (PREFIX is /usr/local, /usr for the .deb)
 #   /etc/edged/edged.yaml      yours; replaced only while it is as it was installed
@@ -79,8 +80,10 @@ install() {
 }
 
 rollback() {
-    [ -L "$OPT/previous" ] || fail "there is no release to go back to" "ls $OPT/releases"
-    release=$(basename "$(readlink "$OPT/previous")")
+    release=$(linked previous) current=$(linked current) replaced=$(replaced)
+    # After an interrupted upgrade it is the one that this was about to replace.
+    if [ "$current" != "$release" ] && [ "$current" != "$replaced" ]; then release=$replaced; fi
+    [ -n "$release" ] || fail "there is no release to go back to" "ls $OPT/releases"
     is_whole "$release" || fail "the release $release is damaged" "install its package again"
     switch "$release"
 }
@@ -99,7 +102,7 @@ uninstall() {
     if [ $keep_voices = no ]; then rm -rf "$STATE"; fi
     if [ $purge = yes ]; then
         rm -rf "$ETC"
-        if [ $keep_voices = no ]; then userdel edged 2>/dev/null || true; fi
+        if [ $keep_voices = no ]; then remove_account; fi
     fi
     refresh
     say "removed: the program, its unit$([ -d "$STATE" ] || echo ", and the voices in $STATE")"
@@ -109,6 +112,17 @@ uninstall() {
     if getent passwd edged >/dev/null; then say "kept: the user and the group edged"; fi
 }
 
+remove_account() { # the one that was made for the service, not a person of that name
+    entry=$(getent passwd edged) || return 0
+    id=$(echo "$entry" | cut -d: -f3)
+    if [ "$(echo "$entry" | cut -d: -f6)" != "$STATE" ] || [ "$id" -ge 1000 ]; then
+        warn "the account edged was not made for the service, and is kept"
+        return
+    fi
+    userdel edged || true
+    if getent group edged >/dev/null; then groupdel edged || true; fi
+}
+
 # -- what the package needs -----------------------------------------------------------------------
 
 fact() { sed -n "s/^$1=//p" "$here/package"; }
@@ -116,6 +130,11 @@ fact() { sed -n "s/^$1=//p" "$here/package"; }
 check_package() {
     (cd "$here" && sha256sum --check --quiet --strict SHA256SUMS) ||
         fail "the package is damaged" "copy the archive again and unpack it again"
+    unlisted=$(cd "$here" && find . ! -type d | sed 's|^\./||' |
+        awk 'NR == FNR {listed[substr($0, 67)]; next} !($0 in listed) && $0 != "SHA256SUMS"' SHA256SUMS -)
+    [ -z "$unlisted" ] ||
+        fail "the package is damaged: not in SHA256SUMS: $(echo "$unlisted" | head -n 3 | tr '\n' ' ')" \
+            "copy the archive again and unpack it again, into a folder that is not there yet"
     [ "$(uname -m)" = "$(fact arch)" ] ||
         fail "the package is for $(fact arch), this machine is $(uname -m)" \
             "make one with: deploy/make-offline-package --arch $(uname -m)"
@@ -139,7 +158,8 @@ fits() { # PROGRAM: the Python that the package was made for
 find_python() { # sets python
     for candidate in "$python" "python$(fact python)" python3 "/usr/bin/python$(fact python)"; do
         [ -n "$candidate" ] || continue
-        found=$("$candidate" -c 'import sys, venv; print("%d.%d" % sys.version_info[:2], sys.executable)' \
+        # -I: what lies in the directory where we were called is not imported, here and below.
+        found=$("$candidate" -I -c 'import sys, venv; print("%d.%d" % sys.version_info[:2], sys.executable)' \
             2>/dev/null) || continue
         [ "${found%% *}" = "$(fact python)" ] || continue
         python=${found#* }
@@ -170,9 +190,9 @@ is_whole() { # ID: the release is whole, and its Python still there
 make_release() { # PATH; an interrupted one has no .complete, and is made again
     say "making $1"
     rm -rf "$1"
-    "$python" -m venv --without-pip "$1"
+    "$python" -I -m venv --without-pip "$1"
     set -- "$1" "$here"/wheels/pip-*.whl
-    PIP_CONFIG_FILE=/dev/null "$1/bin/python" "$2/pip" --isolated --quiet install --no-index --no-deps \
+    PIP_CONFIG_FILE=/dev/null "$1/bin/python" -I "$2/pip" --isolated --quiet install --no-index --no-deps \
         --no-cache-dir --disable-pip-version-check --root-user-action=ignore \
         --find-links "$here/wheels" --require-hashes --requirement "$here/requirements.txt"
     mkdir -p "$1/share/edged"
@@ -183,12 +203,21 @@ make_release() { # PATH; an interrupted one has no .complete, and is made again
     touch "$1/.complete"
 }
 
+linked() { # NAME of a link: the release that it names, or nothing
+    if [ -L "$OPT/$1" ]; then basename "$(readlink "$OPT/$1")"; fi
+}
+
+replaced() { # by the release that is in service, or on trial since an interrupted run
+    if [ -f "$OPT/.trying" ]; then cat "$OPT/.trying"; else linked current; fi
+}
+
 switch() { # ID: puts a release in service, or leaves the one that is
-    before='' older=''
-    if [ -L "$OPT/current" ]; then before=$(basename "$(readlink "$OPT/current")"); fi
-    if [ -L "$OPT/previous" ]; then older=$(readlink "$OPT/previous"); fi
+    before=$(replaced)
     activate "$1"
     if serve; then
+        # What never worked is not gone back to, so it becomes "previous" only now that it is replaced.
+        if [ -n "$before" ] && [ "$before" != "$1" ]; then link "releases/$before" "$OPT/previous"; fi
+        rm -f "$OPT/.trying"
         prune
         say "release $1 is in service"
         if [ -z "$before" ]; then
@@ -198,10 +227,9 @@ switch() { # ID: puts a release in service, or leaves the one that is
     elif [ -n "$before" ] && [ "$before" != "$1" ]; then
         warn "release $1 did not start; going back to $before"
         activate "$before"
-        # What does not start is no release to go back to, unless it was one (this is a rollback).
-        if [ -n "$older" ]; then link "$older" "$OPT/previous"; else rm "$OPT/previous"; fi
-        prune
         serve || fail "release $before does not start either" "journalctl -u edged -x -e"
+        rm -f "$OPT/.trying"
+        prune
         fail "release $1 was not taken; $before is in service as before" "journalctl -u edged -x -n 100"
     else
         fail "it is installed, but does not start" "edged doctor, journalctl -u edged -x -e"
@@ -219,17 +247,17 @@ prune() { # all releases but the one in service and the one before
 
 activate() { # ID
     share=$OPT/releases/$1/share/edged
-    now=
-    if [ -L "$OPT/current" ]; then now=$(basename "$(readlink "$OPT/current")"); fi
     configuration "$OPT/releases/$1" "$OPT/current/share/edged/config/edged.yaml"
+    printf '%s\n' "$before" >"$OPT/.trying.new"
+    sync "$OPT/.trying.new"
+    mv "$OPT/.trying.new" "$OPT/.trying"
     changed=no
     printf '%s\n' "$prefix" >"$OPT/.prefix"
     place_files
     accounts
-    if [ "$now" != "$1" ]; then
+    if [ "$(linked current)" != "$1" ]; then
         changed=yes
         link "releases/$1" "$OPT/current"
-        if [ -n "$now" ]; then link "releases/$now" "$OPT/previous"; fi
     fi
     for name in bin lib share pyvenv.cfg; do link "current/$name" "$OPT/$name"; done # so that it is one, too
     link share/edged/install.sh "$OPT/install.sh"
@@ -306,16 +334,21 @@ refresh() {
     if command -v journalctl >/dev/null; then journalctl --update-catalog || true; fi
 }
 
+runs_current() { # the service's process has files of the release that is linked, not of one before
+    pid=$(systemctl show --property=MainPID --value $UNIT)
+    grep -qF " $(readlink -f "$OPT/current")/" "/proc/$pid/maps" 2>/dev/null
+}
+
 serve() { # false when the service does not become ready
     if [ $start = no ] || ! command -v systemctl >/dev/null; then return 0; fi
     refresh
     systemctl enable --quiet $UNIT || return 1
     booted || return 0
     # A second run of the same package must not interrupt what is being spoken.
-    if [ "$changed" = no ] && systemctl is-active --quiet $UNIT; then return 0; fi
+    if [ "$changed" = no ] && systemctl is-active --quiet $UNIT && runs_current; then return 0; fi
     systemctl reset-failed $UNIT 2>/dev/null || true # of earlier starts, which count against its limit
     since=$(date +%s)
-    systemctl restart --quiet $UNIT && return
+    systemctl restart --quiet $UNIT 9>&- && return # when we are killed, it must not keep our lock
     systemctl stop $UNIT || true # it would go on trying
     journalctl --unit $UNIT --since "@$since" --no-pager --output cat | tail -n 25 >&2 || true
     return 1

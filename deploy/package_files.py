@@ -23,6 +23,15 @@ from package_wheels import PackageError, Target, Wheel
 
 DEB_ARCH = {"x86_64": "amd64", "aarch64": "arm64"}
 PLACE = "usr/share/edged/package"  # of the package in the .deb
+# Of the accounts only the one that was made for the service, as install.sh does it, which is gone by now.
+POSTRM = """[ "$1" = purge ] || exit 0
+rm -rf /etc/edged /var/lib/edged
+entry=$(getent passwd edged) || exit 0
+[ "$(echo "$entry" | cut -d: -f6)" = /var/lib/edged ] || exit 0
+[ "$(echo "$entry" | cut -d: -f3)" -lt 1000 ] || exit 0
+userdel edged || true
+if getent group edged >/dev/null; then groupdel edged || true; fi
+"""
 UNPACKED = 2.6  # times the wheels' size, with compiled Python; 2.4 measured
 
 
@@ -123,8 +132,7 @@ def write_deb(stage: Stage, out: Path) -> Path:
     scripts = {
         "postinst": f'[ "$1" = configure ] || exit 0\nexec {install} install --prefix /usr\n',
         "prerm": f'[ "$1" = remove ] || exit 0\nexec {install} uninstall --keep-voices\n',
-        "postrm": '[ "$1" = purge ] || exit 0\nrm -rf /etc/edged /var/lib/edged\n'
-        "userdel edged 2>/dev/null || true\n",
+        "postrm": POSTRM,
     }
     for name, body in scripts.items():
         (control / name).write_text(f"#!/bin/sh\nset -e\n{body}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import os
 import re
+import stat
 from pathlib import Path
 from typing import NoReturn
 
@@ -55,12 +56,18 @@ def find(explicit: str | None = None) -> Path | None:
     return SYSTEM_FILE
 
 
-def load(path: Path | None) -> Settings:
-    """The settings in a file, or the defaults for None. Raises one `ConfigError` for all problems."""
+def load(path: Path | None, pipes: bool = False) -> Settings:
+    """The settings in a file, or the defaults for None. Raises one `ConfigError` for all problems.
+
+    pipes: what is no regular file is read, too, for as long as it takes; without it that is a problem, since
+    a pipe that nobody writes to would hold the daemon for ever.
+    """
     if path is None:
         return Settings()
     try:
-        with open(path, "rb") as file:
+        with open(path, "rb", opener=None if pipes else _at_once) as file:
+            if not pipes and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                _fail(path, "is not a regular file", "write the settings to a file")
             data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:
         hint = "EDGED_CONFIG names it" if str(path) == os.environ.get("EDGED_CONFIG") else ""
@@ -79,6 +86,11 @@ def load(path: Path | None) -> Settings:
         line = data.count(b"\n", 0, exc.start) + 1
         _fail(path, "this line is not UTF-8 text", "save the file as UTF-8", line)
     return parse(text, str(path))
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Opens without waiting for the other end of a pipe."""
+    return os.open(path, flags | os.O_NONBLOCK)
 
 
 def overridden(
@@ -120,7 +132,7 @@ def parse(text: str, file: str = "configuration") -> Settings:
     _check_limits(reading)
     _check_stats(reading)
     if reading.problems:
-        raise ConfigError.of(reading.problems)
+        raise ConfigError.of(reading.problems, reading.more)
     return reading.settings
 
 

@@ -33,6 +33,7 @@ from yaml import MappingNode, Node, ScalarNode, SequenceNode
 from yaml.constructor import SafeConstructor
 
 from edged.errors import Problem, did_you_mean
+from edged.escape import printable
 from edged.settings import Group, Settings
 from edged.words import describe
 
@@ -40,6 +41,7 @@ G = TypeVar("G", bound=Group)
 
 CORE = "tag:yaml.org,2002:"
 PLAIN_TAGS = {CORE + name for name in ("null", "bool", "int", "float", "str", "timestamp", "value", "merge")}
+MOST_PROBLEMS = 100  # that are told one by one: this is some other file, and looking for hints takes time
 SHOWN = 40  # characters of a wrong value that a message repeats
 # A leading 0 would be octal for YAML 1.1 and decimal for a person, 1:30 would be 90: both are refused.
 NUMBER = re.compile(r"[-+]?(0|[1-9][0-9]*(_[0-9]+)*|(?=\.[0-9]))(\.[0-9]*)?([eE][-+]?[0-9]+)?")
@@ -61,9 +63,17 @@ class Reading:
     file: str
     settings: Settings = field(default_factory=Settings)
     problems: list[Problem] = field(default_factory=list)
+    more: int = 0  # problems that are only counted
     given: dict[str, Node] = field(default_factory=dict)  # dotted key -> its value
 
+    @property
+    def full(self) -> bool:
+        return len(self.problems) >= MOST_PROBLEMS
+
     def report(self, key: str, message: str, *, expected: str = "", hint: str = "", node: Any = None) -> None:
+        if self.full:
+            self.more += 1
+            return
         node = node if node is not None else self.given.get(key)
         line, column = (node.start_mark.line + 1, node.start_mark.column + 1) if node is not None else (0, 0)
         self.problems.append(Problem(self.file, line, key, message, expected, hint, column))
@@ -93,7 +103,7 @@ class Reading:
             first.setdefault(name, name_node)
             if name not in known:
                 what = "setting" if path else "group"
-                hint = _suggest(name, path, known)
+                hint = "" if self.full else _suggest(name, path, known)
                 self.report(key, f"there is no such {what}", hint=hint, node=name_node)
                 continue
             self.given[key] = value
@@ -143,7 +153,7 @@ class Reading:
             try:
                 return msgspec.convert(value, annotation)
             except msgspec.ValidationError:  # describe() says it in plainer words, with the unit
-                if isinstance(kind, LiteralType) and isinstance(value, str):
+                if isinstance(kind, LiteralType) and isinstance(value, str) and not self.full:
                     hint = did_you_mean(value.lower(), map(str, kind.values))
         except Wrong as wrong:
             hint = wrong.hint
@@ -228,4 +238,4 @@ def _got(node: Node) -> str:
 def _shown(text: str) -> str:
     """Text from the file, short and on one line, so that a message cannot be broken up by it."""
     text = text if len(text) <= SHOWN else text[: SHOWN - 1] + "…"
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+    return printable(text)

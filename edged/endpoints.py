@@ -1,7 +1,8 @@
 """Binding: the sockets of the daemon, their lock, permissions and keys.
 
 Made on the main thread before the socket thread starts, used and closed by the socket thread. A lock
-file beside the socket keeps a second daemon from stealing it: libzmq would bind over a live socket.
+file beside the socket keeps a second daemon from stealing it: libzmq would bind over a live socket. When
+one of these files is removed the socket goes on, and nobody finds it: `lost` tells, `restore` makes it anew.
 """
 
 from __future__ import annotations
@@ -35,6 +36,9 @@ LONGEST_PATH = 107  # bytes of a unix socket path
 PASSING = (errno.EADDRNOTAVAIL, errno.EADDRINUSE, errno.ENODEV)
 
 
+Identity = tuple[int, int]  # device and inode
+
+
 class Endpoints:
     """The bound ROUTER and PUB sockets. Raises `AlreadyRunning`, `AddressUnavailable` or `ConfigError`.
 
@@ -49,15 +53,15 @@ class Endpoints:
         self.most_connections = (_raise_descriptor_limit() - RESERVED_DESCRIPTORS) * 3 // 4
         self._settings = listen
         self._paths = [_socket_path(address) for address in (self.endpoint, self.events)]
-        self._ours: dict[Path, tuple[int, int]] = {}  # what we bound: path -> device and inode
-        self._locks: list[int] = []
+        self._ours: dict[Path, Identity] = {}  # what we bound
+        self._locks: dict[Path, tuple[int, Identity]] = {}  # descriptor and file, by the path of the socket
         self._stop_authenticator: Callable[[], None] = lambda: None
         # Addresses of clients with unknown keys, since it was asked last.
         self.refused: Callable[[], list[str]] = list
         self._context = zmq.Context()
         try:
             for path in self._paths:
-                self._locks.append(self._take_lock(path))
+                self._lock(path)
             self.router = self._context.socket(zmq.ROUTER)
             self.pub = self._context.socket(zmq.PUB)
             self._configure(listen, limits)
@@ -74,19 +78,35 @@ class Endpoints:
             socket.unbind(address)
         self._listen_locally()
 
+    def lost(self) -> bool:
+        """Any thread: whether the file of a socket, or of its lock, is not the one that we made."""
+        return any(map(self._is_lost, self._paths)) or any(map(self._is_lock_lost, self._paths))
+
+    def restore(self) -> None:
+        """Listens also where a file was lost; connections go on. Raises `ConfigError`, or `AlreadyRunning`
+        when another daemon has taken the place."""
+        for path in filter(self._is_lock_lost, self._paths):
+            former, _ = self._locks[path]
+            self._lock(path)
+            os.close(former)
+        self._listen_locally(self._is_lost)
+
     def close(self) -> None:
         """Closes the sockets and removes their files."""
         self._stop_authenticator()
         self._context.destroy(linger=LINGER_MS)
         for path, ours in self._ours.items():
             with suppress(OSError):
-                status = path.stat()
-                if (status.st_dev, status.st_ino) == ours:  # not the socket of a successor
+                if _identity(path.stat()) == ours:  # not the socket of a successor
                     path.unlink()
-        for lock in self._locks:
+        for lock, _ in self._locks.values():
             os.close(lock)
 
     # -- steps of binding -----------------------------------------------------------------------
+
+    def _lock(self, path: Path) -> None:
+        lock = self._take_lock(path)
+        self._locks[path] = (lock, _identity(os.fstat(lock)))
 
     def _take_lock(self, path: Path) -> int:
         """An exclusive lock on a file beside the socket, after a look at what is in its place."""
@@ -98,7 +118,7 @@ class Endpoints:
         if path.exists() and not path.is_socket():
             raise ConfigError(f"{path} exists and is not a socket", "choose another --endpoint")
         prepare_directory(f"ipc://{path}")
-        where = Path(f"{path}.lock")
+        where = _lock_file(path)
         while True:
             try:
                 lock = os.open(where, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, 0o600)
@@ -125,17 +145,24 @@ class Endpoints:
         router.maxmsgsize = max(LARGEST_FRAME, limits.frame_kb * 4096)
         self.pub.maxmsgsize = LARGEST_SUBSCRIPTION
 
-    def _listen_locally(self) -> None:
+    def _is_lost(self, path: Path) -> bool:
+        return _there(path) != self._ours.get(path)
+
+    def _is_lock_lost(self, path: Path) -> bool:
+        return _there(_lock_file(path)) != self._locks[path][1]
+
+    def _listen_locally(self, wanted: Callable[[Path], bool] = lambda _: True) -> None:
         """Without keys and heartbeats, which the socket may have from a bind of TCP before a reset."""
         for socket, address, path in zip(
             (self.router, self.pub), (self.endpoint, self.events), self._paths, strict=True
         ):
+            if not wanted(path):
+                continue
             path.unlink(missing_ok=True)  # left by a daemon that was killed: we hold the lock
             socket.curve_server, socket.heartbeat_ivl = False, 0
             self._bind(socket, address)
             self._set_permissions(path)
-            status = path.stat()
-            self._ours[path] = (status.st_dev, status.st_ino)
+            self._ours[path] = _identity(path.stat())
 
     def _bind_tcp(self, listen: Listen) -> None:
         """TCP is served with CURVE only. A socket takes these options for the binds that follow, so the
@@ -222,6 +249,21 @@ def _raise_descriptor_limit() -> int:
             resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
             soft = most
     return soft
+
+
+def _identity(status: os.stat_result) -> Identity:
+    return status.st_dev, status.st_ino
+
+
+def _there(path: Path) -> Identity | None:
+    try:
+        return _identity(path.stat())
+    except OSError:
+        return None
+
+
+def _lock_file(path: Path) -> Path:
+    return Path(f"{path}.lock")
 
 
 def _socket_path(address: str) -> Path:

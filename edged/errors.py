@@ -103,12 +103,14 @@ class ConfigError(EdgedError):
     problems: tuple[Problem, ...] = ()
 
     @classmethod
-    def of(cls, problems: Sequence[Problem]) -> ConfigError:
-        """One error that lists every problem, one line each."""
+    def of(cls, problems: Sequence[Problem], more: int = 0) -> ConfigError:
+        """One error that lists every problem, one line each, and says how many more there are."""
         ordered = tuple(sorted(problems, key=lambda p: (p.line, p.column)))
+        if more:
+            ordered += (Problem(ordered[-1].file, ordered[-1].line, "", f"and {more} more problems"),)
         lines = [str(problem) for problem in ordered]
         if len(lines) > 1:
-            lines.insert(0, f"{len(lines)} problems in the configuration:")
+            lines.insert(0, f"{len(problems) + more} problems in the configuration:")
         error = cls("\n".join(lines), hint="")  # every problem carries its own hint
         error.problems = ordered
         return error

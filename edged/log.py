@@ -23,6 +23,7 @@ from numbers import Real
 from typing import TextIO
 
 from edged import settings
+from edged.escape import printable
 from edged.journal import SOCKET, Journal, JournalGone
 from edged.notices import OTHER, WITHIN_S, Kind, Repeats, message_id
 from edged.relay import Relay
@@ -177,7 +178,7 @@ class JournalHandler(TextHandler):
 
 def body(record: logging.LogRecord) -> str:
     """Message and fields on one line, then the traceback, if there is one, on lines of its own."""
-    words = [_printable(record.getMessage())]
+    words = [printable(record.getMessage())]
     for name, value in _fields(record).items():
         stem, _, unit = name.rpartition("_")
         if name == "message_id":
@@ -185,11 +186,11 @@ def body(record: logging.LogRecord) -> str:
         if stem and unit in UNITS and isinstance(value, Real):
             words.append(f"{stem}={_text(value)}{unit}")
         else:
-            words.append(f"{_printable(name)}={_quoted(_text(value))}")
+            words.append(f"{printable(name)}={_quoted(_text(value))}")
     line = " ".join(words)
     if record.exc_info and record.exc_info[1] is not None:
         trace = "".join(traceback.format_exception(record.exc_info[1])).rstrip().splitlines()
-        line = "\n".join([line, *(f"    | {_printable(row)}" for row in trace)])
+        line = "\n".join([line, *(f"    | {printable(row)}" for row in trace)])
     return line
 
 
@@ -224,16 +225,9 @@ def _text(value: object) -> str:
     return str(value)
 
 
-def _printable(text: str) -> str:
-    """Line breaks, terminal escapes and invisible characters written as \\n, \\x1b, \\u202e."""
-    if text.isprintable():
-        return text
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
-
-
 def _quoted(text: str) -> str:
     """A value as one word: quoted when it could be taken for more than that."""
     if text and text.isprintable() and not any(c in text for c in " \"'="):
         return text
     escaped = text.replace("\\", "\\\\").replace('"', '\\"')
-    return f'"{_printable(escaped)}"'
+    return f'"{printable(escaped)}"'

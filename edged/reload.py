@@ -88,6 +88,7 @@ class Reloader:
         self._on_crash = on_crash
         self._changed = threading.Condition()
         self._waiting: list[Answer] = []
+        self._taken: list[Answer] = []  # whose reload is under way
         self.stopping = False
         self.ended = True  # after `stop`: False when it was still loading
         self._thread = threading.Thread(target=self._main, name="edged-reload", daemon=True)
@@ -111,7 +112,10 @@ class Reloader:
             self._changed.notify()
         self._thread.join(timeout_s)
         self.ended = not self._thread.is_alive()
-        for answer in self._waiting:
+        with self._changed:
+            answers = self._taken + self._waiting
+            self._taken, self._waiting = [], []
+        for answer in answers:
             answer(protocol.failed(ShuttingDown("the daemon is stopping")))
 
     def _main(self) -> None:
@@ -129,8 +133,10 @@ class Reloader:
                 self._changed.wait_for(self.busy)
                 if self.stopping:
                     return
-                answers, self._waiting = self._waiting, []
+                self._taken, self._waiting = self._waiting, []
             event = self._reload()
+            with self._changed:
+                answers, self._taken = self._taken, []
             for answer in answers:
                 answer(event)
             self._after()

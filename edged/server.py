@@ -74,6 +74,7 @@ class Server:
         self._connections = Connections(endpoints.router, endpoints.pub)
         self._refusals = Seldom(REFUSALS_LOGGED)
         self._stopping = False
+        self._unreachable = ""  # why no new client can find the sockets
         self.pulse = Pulse()  # a round: what is due to be sent, and 5 ms of requests
         self._thread = threading.Thread(target=self._main, name="edged-server", daemon=True)
 
@@ -111,6 +112,12 @@ class Server:
         """Another thread: an answer that took longer."""
         self._questions.append(lambda: self._delivery.send(peer, event))
         os.eventfd_write(self._wake_fd, 1)
+
+    def look_after_files(self) -> None:
+        """Main thread, about once a second: removed files of the sockets are made again."""
+        if self._endpoints.lost():
+            self._questions.append(self._restore)
+            os.eventfd_write(self._wake_fd, 1)
 
     def stop(self, timeout_s: float) -> None:
         """Sends what is due and ends the thread; the sockets are closed by their owner, the service."""
@@ -185,6 +192,20 @@ class Server:
                 self._forget(identity)
             self._connections.clear()
             self._endpoints.reset()
+
+    def _restore(self) -> None:
+        if not self._endpoints.lost():
+            return
+        level, text = logging.WARNING, "the socket's files were removed, and are made again"
+        try:
+            self._endpoints.restore()
+            self._unreachable = ""
+        except (EdgedError, OSError) as exc:
+            level, text = logging.ERROR, f"the socket's files were removed, and cannot be made again: {exc}"
+            if text == self._unreachable:  # it is tried every second, and told once
+                return
+            self._unreachable = text
+        log_event(log, level, text, code="socket_lost", endpoint=self._endpoints.endpoint)
 
     # -- requests -------------------------------------------------------------------------------
 

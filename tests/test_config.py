@@ -7,6 +7,7 @@ import re
 import shutil
 import subprocess
 import sys
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -430,7 +431,8 @@ def test_the_template_explains_every_setting(group: str, setting: msgspec.struct
 
 def test_the_template_comes_from_an_installed_package(tmp_path: Path) -> None:
     (tmp_path / "edged" / "data").mkdir(parents=True)
-    for name in ("__init__", "config", "config_nodes", "controls", "errors", "paths", "settings", "words"):
+    names = "__init__ config config_nodes controls errors escape paths settings words"
+    for name in names.split():
         shutil.copy(ROOT / "edged" / f"{name}.py", tmp_path / "edged")
     code = "from edged import config; print(config.template(), end='')"
     run = [sys.executable, "-c", code]
@@ -600,3 +602,26 @@ def test_where_prometheus_may_look(good: str) -> None:
 )
 def test_where_prometheus_may_not_look(wrong: str, key: str) -> None:
     assert only(f"stats: {{{wrong}}}").key == f"stats.{key}"
+
+
+def test_thousands_of_unknown_keys_are_counted_and_take_no_time(tmp_path: Path) -> None:
+    text = "".join(f"latnecy_{n}: 1\n" for n in range(4000))
+    begin = time.process_time()
+    found = problems(text)
+    assert time.process_time() - begin < 4.0  # of it PyYAML takes nearly all; with a hint for each it was 9
+    assert len(found) == config_nodes.MOST_PROBLEMS + 1
+    assert "and 3900 more problems" in str(found[-1])
+
+
+def test_what_is_no_regular_file_is_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    for path in (pipe, Path("/dev/zero"), Path("/dev/tty")):
+        with pytest.raises(ConfigError):
+            config.load(path)
+
+
+def test_check_config_reads_a_pipe() -> None:
+    command = f"{sys.executable} -m edged check-config <(echo 'audio: {{latency_ms: no}}')"
+    done = subprocess.run(["bash", "-c", command], capture_output=True, text=True, timeout=60, check=False)
+    assert "audio.latency_ms" in done.stdout

@@ -224,8 +224,11 @@ INSTALL = f"package/install.sh install --python {sys._base_executable}"  # type:
 @pytest.mark.timeout(400)
 def test_install_speak_uninstall(system: System, tmp_path: Path) -> None:
     assert system.sh("cat /proc/net/dev").count(":") == 1  # the loopback device alone
+    # What lies in the directory where root happens to be is not run.
+    system.sh('for name in venv subprocess pip; do echo \'open("ran", "w")\' > $name.py; done')
     system.sh(f"timeout -s KILL 2 {INSTALL}", code=137)  # an interrupted one is made good by the next
     system.sh(INSTALL)
+    system.sh("ls ran", code=2)
     first = system.sh("readlink /opt/edged/current")
     assert system.speak() > 0.8
     before = system.changed()
@@ -261,6 +264,12 @@ def test_a_damaged_package_and_one_for_another_machine_are_refused(system: Syste
     damaged.write_text(text.replace("660", "666"))
     assert "damaged" in system.sh(INSTALL, code=1)
     damaged.write_text(text)
+    sums = package / "SHA256SUMS"
+    whole = sums.read_text()
+    offline.change(package, "SHA256SUMS", "")  # a file of its own now, which is summed anew without itself
+    sums.write_text("".join(whole.splitlines(keepends=True)[:-2]))
+    assert whole.split()[-1] in system.sh(INSTALL, code=1)
+    sums.write_text(whole)
     facts = (package / "package").read_text().splitlines()
     for fact, told in (
         ("arch=sparc64", "is for sparc64"),
@@ -272,3 +281,14 @@ def test_a_damaged_package_and_one_for_another_machine_are_refused(system: Syste
         offline.change(package, "package", "\n".join([*others, fact]) + "\n")
         assert told in system.sh(INSTALL, code=1)
     assert not [name for name in system.changed() if "releases" in name]
+
+
+@pytest.mark.skipif(shutil.which("useradd") is None, reason="useradd is needed")
+def test_purge_removes_the_services_account_and_no_other(system: System) -> None:
+    system.sh("useradd --create-home edged")  # a person
+    assert "kept" in system.sh("package/install.sh uninstall --purge")
+    system.sh("getent passwd edged && userdel --remove edged")
+    system.sh("useradd --system --user-group --home-dir /var/lib/edged edged && usermod -aG edged nobody")
+    system.sh("package/install.sh uninstall --purge")
+    system.sh("getent passwd edged", code=2)
+    system.sh("getent group edged", code=2)

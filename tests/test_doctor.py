@@ -20,11 +20,13 @@ from typing import Any
 import numpy as np
 import pytest
 import yaml
+import zmq
 
+from edged import protocol
 from edged.doctor import machine, setup, unit
 from edged.doctor.findings import Case, Finding, run
 from edged.doctor.sound import TONE_LEVEL, TONE_S, beep
-from edged.errors import BundleMissing, ConfigError, NoDaemon, codes
+from edged.errors import BundleMissing, ConfigError, InternalError, NoDaemon, codes
 from edged.settings import Service, Settings, Voices
 from tests.daemon import Daemon, running
 from tests.pulse import RATE, PulseServer, find, pulse, pulse_server, wait_until
@@ -189,6 +191,40 @@ def test_other_bundles_need_no_packages_of_the_gpu(tone_bundle: Path, tmp_path: 
     config = written(tmp_path, voices={"bundles": [str(tone_bundle)]})
     _, found, _ = doctor("--config", str(config), "--endpoint", f"ipc://{tmp_path}/nobody.sock")
     assert not {"TensorRT", "pycuda"} & set(found)
+
+
+def test_an_engine_that_is_stuck_does_not_hold_the_doctor(tone_bundle: Path) -> None:
+    with running(tone_bundle, faults={"stall_at_step": 1}, service={"warmup": False}) as daemon:
+        code, found, _ = doctor("--config", str(daemon.config))
+        daemon.process.kill()
+    assert code == 1
+    assert (found["speech"]["state"], found["speech"]["code"]) == ("failed", "timeout")
+    assert found["daemon"]["state"] == "ok"
+
+
+def test_a_pipe_as_configuration_is_a_finding(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe")
+    code, found, _ = doctor("--config", str(tmp_path / "pipe"), "--endpoint", f"ipc://{tmp_path}/none.sock")
+    assert code == 1
+    assert "regular file" in found["configuration"]["message"]
+
+
+def test_what_a_false_daemon_says_does_nothing_to_the_terminal(tmp_path: Path) -> None:
+    hostile = "9\x1b]0;x\x07\nok       speech: fine\u202e"
+    with zmq.Context() as context, context.socket(zmq.ROUTER) as false:
+        endpoint = f"ipc://{tmp_path}/s.sock"
+        false.bind(endpoint)
+        command = [sys.executable, "-m", "edged", "doctor", "--no-tone", "--endpoint", endpoint]
+        with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT) as process:
+            while process.poll() is None:
+                if false.poll(50):
+                    peer, header = false.recv_multipart()
+                    fault = protocol.failed(InternalError(hostile), id=protocol.request_id(header))
+                    false.send_multipart([peer, protocol.encode(fault)])
+            assert process.stdout is not None
+            text = process.stdout.read().decode()
+    assert r"\x1b]0;x\x07\nok " in text
+    assert not any(part in text for part in ("\x1b", "\x07", "\u202e", "\nok       speech"))
 
 
 # -- the checks by themselves -------------------------------------------------------------------

@@ -62,12 +62,13 @@ PARTS = {
     "settings": {"settings"},
     "job": {"job"},
     "errors": {"errors"},
+    "escape": {"escape"},  # what a terminal would obey, made visible
     "threads": {"threads"},  # names for threads
     "controls": {"controls"},  # what a request may ask of a voice
     "words": {"words"},  # types in plain words
     "version": {"__init__"},  # edged itself: the version number
 }
-LEAVES = {"controls", "errors", "job", "settings", "threads", "words"}
+LEAVES = {"controls", "errors", "escape", "job", "settings", "threads", "words"}
 BASE = {"config", "paths", "log"} | LEAVES
 ENGINES = {"engine", "bundle"}
 MIDDLE = {"protocol", "stats", "scheduler", "text", "voices", "audio"}

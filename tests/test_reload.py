@@ -8,6 +8,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
@@ -17,11 +18,14 @@ from typing import Any
 import msgspec
 import pytest
 
+from edged import protocol
 from edged.bundle_write import write_manifest
+from edged.client import Client
 from edged.compiler import build
 from edged.config import load
+from edged.errors import ReplyTimeout
 from edged.manifest import read_manifest
-from edged.reload import LIVE, differences, loads, merge
+from edged.reload import LIVE, Reloader, differences, loads, merge
 from edged.settings import Settings, VoiceDefaults
 from edged.store import Store
 from edged.store_install import install
@@ -376,6 +380,54 @@ def test_a_bundle_that_takes_the_daemon_down_is_taken_back(tone_bundle: Path, tm
         told = edged(daemon, place, "bundle", "activate", "--no-trial", new)
         assert "when it starts" in told.stdout
         assert place.current("tone") == new
+
+
+def test_a_pipe_as_configuration_is_refused_and_the_next_reload_works(
+    tone_bundle: Path, tmp_path: Path
+) -> None:
+    with running(tone_bundle) as daemon:
+        text = daemon.config.read_text()
+        daemon.config.unlink()
+        os.mkfifo(daemon.config)
+        reply = daemon.request({"op": "reload"})
+        assert (reply["event"], reply["code"]) == ("failed", "config")
+        assert "regular file" in reply["message"]
+        daemon.config.unlink()
+        daemon.config.write_text(text)
+        assert daemon.request({"op": "reload"})["event"] == "reload_reply"
+
+
+def test_the_wait_for_a_reload_has_an_end(tone_bundle: Path, tmp_path: Path) -> None:
+    slow = build("tone", tmp_path / "slow", work=400, name="tone")
+    with running(tone_bundle) as daemon, Client(daemon.endpoint) as client:
+        daemon.configure(voices={"bundles": [str(slow)]})
+        with pytest.raises(ReplyTimeout, match="within"):
+            client.reload(within_s=0.05)
+        client.ping()  # it is not the daemon that is silent
+
+
+def test_a_reload_that_a_stop_does_not_wait_for_is_answered() -> None:
+    begun, go_on = threading.Event(), threading.Event()
+    answers: list[protocol.Event] = []
+
+    def act() -> protocol.ReloadReply:
+        begun.set()
+        go_on.wait()
+        return protocol.ReloadReply(changed=[], restart=[], loaded=[], bundles={})
+
+    reloader = Reloader(act, lambda: None, lambda exc: pytest.fail(str(exc)))
+    reloader.start()
+    reloader.ask(answers.append)
+    begun.wait()
+    reloader.ask(answers.append)
+    reloader.stop(0.05)
+    assert not reloader.ended
+    codes = [getattr(answer, "code", "") for answer in answers]
+    assert codes == ["shutting_down"] * 2
+    go_on.set()
+    reloader.stop(10.0)
+    assert reloader.ended
+    assert len(answers) == 2, "answered once"
 
 
 def test_reload_from_the_command_line(tone_bundle: Path, tmp_path: Path) -> None:

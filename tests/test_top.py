@@ -60,3 +60,35 @@ def test_without_a_daemon(tmp_path: Path) -> None:
     done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
     assert done.returncode == 3
     assert "no daemon" in done.stderr
+
+
+FOREIGN = "\x1b]0;x\x07\n\u202e\x9b2Jdoor"  # sets a title, breaks the line, turns the direction, clears
+SHOWN = r"\x1b]0;x\x07\n\u202e\x9b2Jdoor"
+
+
+def test_what_a_client_names_itself_does_nothing_to_the_terminal(slow_bundle: Path) -> None:
+    with running(slow_bundle, engine={"threads": 1}) as daemon, daemon.socket() as socket:
+        for _ in range(8):  # the last ones wait for long
+            send(socket, op="synthesize", text=LONG, format="wav", client=FOREIGN)
+        commands = {name: [sys.executable, "-m", "edged", *name.split()] for name in ("status", "top --once")}
+        commands = {name: [*command, "--endpoint", daemon.endpoint] for name, command in commands.items()}
+        for command in commands.values():
+            plain = subprocess.run(command, capture_output=True, timeout=60, check=True).stdout.decode()
+            assert SHOWN in plain
+            _harmless(plain)
+        for name, command in [*commands.items(), ("top", [*TOP, "--endpoint", daemon.endpoint])]:
+            shown = Terminal(*command)
+            try:
+                # The table may have broken the name into two lines.
+                text = shown.wait_for(r"client(.|\n)*x1b\](.|\n)*(q quits|╯|┘)")
+                if name == "top":
+                    shown.press(b"q")
+                assert shown.end() == 0
+                _harmless(text)
+            finally:
+                shown.close()
+
+
+def _harmless(text: str) -> None:
+    for part in ("\x1b]", "\x07", "\u202e", "\x9b"):
+        assert part not in text, ascii(text)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import sys
 from contextlib import suppress
-from io import TextIOWrapper
+from io import StringIO, TextIOWrapper
 from typing import NoReturn
 
 import click
@@ -18,6 +18,7 @@ from edged import __version__
 from edged.cli import audio, bundles, daemon, doctor, exits, info, speech, top, voice
 from edged.cli.context import State, endpoint_options
 from edged.errors import EdgedError
+from edged.escape import printable_lines
 
 COMMANDS = (
     daemon.serve,
@@ -95,7 +96,9 @@ def _run(args: list[str] | None) -> int:
     except click.ClickException as error:
         with suppress(OSError):  # stderr is full or gone; the exit code still tells
             if sys.stderr is not None:  # click would take stdout instead
-                error.show()
+                told = StringIO()
+                error.show(told)  # it repeats arguments
+                print(printable_lines(told.getvalue()), end="", file=sys.stderr)
         return exits.USAGE
     except EdgedError as error:
         return exits.report(error, state.as_json, state.job)

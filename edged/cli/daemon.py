@@ -94,7 +94,7 @@ def check_config(state: State, file: Path) -> int:
 
     problems: tuple[Problem, ...] = ()
     try:
-        config.load(file)
+        config.load(file, pipes=True)
     except ConfigError as error:
         problems = error.problems or (Problem(str(file), 0, "", error.message, hint=error.hint),)
     if state.as_json:

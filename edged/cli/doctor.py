@@ -18,6 +18,7 @@ import click
 from edged.cli.context import State, client_command, pass_state
 from edged.cli.exits import FAILED, OK, document, flush_stdout, naming, tell, write_json
 from edged.cli.render import on_terminal
+from edged.escape import printable
 
 if TYPE_CHECKING:
     from edged.doctor.findings import Case, Check, Finding
@@ -107,7 +108,7 @@ def _settings(config_path: str | None) -> tuple[Settings, list[Finding]]:
 
 def _forbidden(path: Path) -> bool:
     try:
-        path.open("rb").close()
+        os.close(os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_CLOEXEC))
     except PermissionError:
         return True
     except OSError:
@@ -160,6 +161,6 @@ def _show(finding: Finding) -> None:
     if on_terminal(sys.stdout):
         word = click.style(word, fg=COLOURS[finding.state], bold=finding.state == "failed")
     code = f" [{finding.code}]" if finding.code else ""
-    tell(f"{word}  {finding.name}: {finding.message}{code}")
+    tell(printable(f"  {finding.name}: {finding.message}{code}"), coloured=word)
     if finding.remedy:
-        tell(f"         -> {finding.remedy}")
+        tell(f"         -> {printable(finding.remedy)}")

@@ -12,6 +12,7 @@ from contextlib import contextmanager, suppress
 
 from edged import errors
 from edged.errors import EdgedError
+from edged.escape import printable_lines
 
 OK = 0
 FAILED = 1
@@ -89,13 +90,15 @@ def hold_descriptors() -> None:
 
 
 def complain(message: str, hint: str = "") -> None:
-    """A message on stderr; the hint gets a line of its own. Without a usable stderr it is lost."""
+    """A message on stderr; the hint gets a line of its own. Without a usable stderr it is lost.
+
+    What a terminal would obey is shown instead, here and in `tell`; line breaks are kept."""
     if sys.stderr is None:  # print would take stdout instead
         return
     with suppress(OSError):
-        print(f"edged: {message}", file=sys.stderr)
+        print(f"edged: {printable_lines(message)}", file=sys.stderr)
         if hint:
-            print(f"  {hint}", file=sys.stderr)
+            print(f"  {printable_lines(hint)}", file=sys.stderr)
 
 
 @contextmanager
@@ -108,10 +111,10 @@ def naming(stream: str) -> Iterator[None]:
         raise
 
 
-def tell(text: object = "", end: str = "\n") -> None:
-    """A result on stdout."""
+def tell(text: object = "", end: str = "\n", *, coloured: str = "") -> None:
+    """A result on stdout. coloured: our own words before it, written as they are."""
     with naming("standard output"):
-        print(text, end=end)
+        print(coloured + printable_lines(str(text)), end=end)
 
 
 def write_json(document: bytes) -> None:

@@ -13,6 +13,7 @@ import click
 from edged.cli.context import Number, State, client_command, pass_state
 from edged.cli.exits import tell, write_json
 from edged.cli.render import duration, fields, table
+from edged.escape import printable
 
 if TYPE_CHECKING:
     from edged.protocol import StatusReply
@@ -179,7 +180,7 @@ def ping(state: State) -> None:
         start = perf_counter()
         pong = client.ping()
         took_ms = (perf_counter() - start) * 1e3
-    state.show(pong, lambda: tell(f"edged {pong.version} answers in {took_ms:.2f} ms"))
+    state.show(pong, lambda: tell(f"edged {printable(pong.version)} answers in {took_ms:.2f} ms"))
 
 
 @click.command()

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, TextIO
 
 from edged.cli.exits import complain, tell
 from edged.errors import Starting
+from edged.escape import printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -28,7 +29,8 @@ def on_terminal(stream: TextIO | None) -> bool:
 
 
 def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = "") -> None:
-    """Rows under headings; on stdout."""
+    """Rows under headings; on stdout. Here and in `fields` each value stays on its line, and is only seen."""
+    rows = [[printable(cell) for cell in row] for row in rows]
     if on_terminal(sys.stdout):
         from rich.console import Console
         from rich.table import Table
@@ -50,6 +52,7 @@ def table(columns: Sequence[str], rows: Sequence[Sequence[str]], title: str = ""
 
 def fields(pairs: Sequence[tuple[str, str]]) -> None:
     """Names and values, one a line; on stdout."""
+    pairs = [(printable(name), printable(value)) for name, value in pairs]
     width = max(len(name) for name, _ in pairs)
     if on_terminal(sys.stdout):
         from rich.console import Console
@@ -106,11 +109,14 @@ class Spinner:
             self.close()
 
     def _say(self, text: str) -> None:
+        from rich.text import Text
+
+        shown = Text(printable(text))
         if self._status is None:
-            self._status = _stderr().status(text)
+            self._status = _stderr().status(shown)
             self._status.start()
         else:
-            self._status.update(text)
+            self._status.update(shown)
 
     def close(self) -> None:
         if self._status is not None:

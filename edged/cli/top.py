@@ -17,6 +17,7 @@ from edged.cli.context import Number, State, client_command, pass_state
 from edged.cli.exits import document, flush_stdout, tell, write_json
 from edged.cli.render import duration, on_terminal, table
 from edged.cli.watch import Asker, History, keys
+from edged.escape import printable
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -135,7 +136,8 @@ def _drawn(answer: Answer | None, history: History) -> RenderableType:
 
 def _heading(status: StatusReply) -> str:
     sound = status.audio_device or "no loudspeaker"
-    return f"edged {status.version}: {status.state}, running for {duration(status.uptime_s)}, {sound}"
+    text = f"edged {status.version}: {status.state}, running for {duration(status.uptime_s)}, {sound}"
+    return printable(text)
 
 
 def _memory(status: StatusReply) -> str:
@@ -162,4 +164,5 @@ def _figures(history: History) -> Iterator[tuple[str, str, str]]:
 
 def _rows(jobs: list[JobInfo]) -> Iterator[tuple[str, ...]]:
     for job in jobs:
-        yield job.job, job.kind, job.phase, job.voice, job.priority, duration(job.age_s), job.client
+        row = (job.job, job.kind, job.phase, job.voice, job.priority, duration(job.age_s), job.client)
+        yield tuple(map(printable, row))

@@ -7,6 +7,7 @@ work and the stream's chunks wait. Neighbours: `connection` (the socket), `resul
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from threading import Lock
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 E = TypeVar("E", bound=protocol.Event)
+RELOAD_S = 300.0  # a large voice on a slow disk takes a part of it
 
 
 class Client(Base):
@@ -90,15 +92,21 @@ class Client(Base):
                     return event
 
     def synthesize(
-        self, text: str, *, on_event: OnEvent | None = None, **options: Unpack[AudioOptions]
+        self,
+        text: str,
+        *,
+        on_event: OnEvent | None = None,
+        within_s: float = math.inf,
+        **options: Unpack[AudioOptions],
     ) -> Synthesis:
         """The whole audio of the text, in `format` (wav unless given).
 
+        within_s: when it takes longer the job is cancelled and `ReplyTimeout` raised.
         Options: format, sample_rate, and those of `speak`.
         """
         request = self._synthesize(text, False, options)
         chunks: list[Chunk] = []
-        call = self._send(request, long=True)
+        call = self._send(request, long=True, within_s=within_s)
         with self._ending(call):
             while True:
                 event, data = self._next(call, on_event)
@@ -138,20 +146,25 @@ class Client(Base):
     def ping(self) -> protocol.Pong:
         return self._ask(protocol.Ping(id=self._id()), protocol.Pong)
 
-    def reload(self) -> protocol.ReloadReply:
-        """Makes the daemon read its configuration and bundles again; returns when the new ones are in use."""
-        return self._ask(protocol.Reload(id=self._id()), protocol.ReloadReply, long=True)
+    def reload(self, within_s: float = RELOAD_S) -> protocol.ReloadReply:
+        """Makes the daemon read its configuration and bundles again; returns when the new ones are in use.
+
+        within_s: after so long `ReplyTimeout` is raised; the daemon may still take them over.
+        """
+        return self._ask(protocol.Reload(id=self._id()), protocol.ReloadReply, long=True, within_s=within_s)
 
     # -- the socket -----------------------------------------------------------------------------
 
-    def _ask(self, request: protocol.Request, kind: type[E], long: bool = False) -> E:
-        call = self._send(request, long)
+    def _ask(
+        self, request: protocol.Request, kind: type[E], long: bool = False, within_s: float = math.inf
+    ) -> E:
+        call = self._send(request, long, within_s)
         with self._ending(call):
             return expect(self._next(call, None)[0], kind)
 
-    def _send(self, request: protocol.Request, long: bool) -> Call:
+    def _send(self, request: protocol.Request, long: bool, within_s: float = math.inf) -> Call:
         header = self._connection.encode(request)
-        call = Call(request.id, long)
+        call = Call(request.id, long, within_s)
         with self._turn():
             self._connection.look()
             self._connection.pump()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
 from collections.abc import Callable
 from time import monotonic
@@ -16,11 +17,14 @@ OnEvent = Callable[[AnyEvent], None]
 
 
 class Call:
-    """One request that waits for answers. `long`: silence may mean a long job, so ask with a ping."""
+    """One request that waits for answers. `long`: silence may mean a long job, so ask with a ping.
+    within_s: how long all of it may take."""
 
-    def __init__(self, id: str, long: bool) -> None:
+    def __init__(self, id: str, long: bool, within_s: float = math.inf) -> None:
         self.id = id
         self.long = long
+        self.within_s = within_s
+        self.begun = monotonic()
         self.since = monotonic()
         self.answered = False
         self._ended = False

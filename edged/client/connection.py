@@ -231,8 +231,16 @@ class Connection:
 
         Half of the way through a silence that may be a long job, it asks the daemon with a ping.
         """
+        now = monotonic()
+        rest = call.begun + call.within_s - now
+        if rest <= 0:
+            raise ReplyTimeout(f"the daemon has not done it within {call.within_s:g} s")
+        return min(rest, self._silence(call, now))
+
+    def _silence(self, call: Call, now: float) -> float:
+        """Seconds that the daemon may go on without a word."""
         heard = max(call.since, self._heard) if call.long else call.since
-        left = heard + self._timeout_s - monotonic()
+        left = heard + self._timeout_s - now
         if left <= 0:
             raise self._silent()
         if not call.long or self._probing:

@@ -6,17 +6,19 @@ Neighbours: `findings` runs them; the client library asks.
 from __future__ import annotations
 
 from collections.abc import Iterator
+from time import monotonic
 
 import numpy as np
 
 from edged import __version__
 from edged.doctor.findings import Case, Finding
-from edged.errors import EdgedError, OverBudget, RequestError, ServiceError
+from edged.errors import EdgedError, OverBudget, ReplyTimeout, RequestError, ServiceError
 from edged.protocol import StatusReply
 
 TRIALS = ("One, two, three.", "一，二，三。")  # for voices of one language or the other
 WARN_SHARE = 0.8  # of service.memory_mb
 PATIENCE_MS = 10_000  # behind the jobs of others
+LIMIT_S = 30.0  # for all of it: an engine that is stuck is silent for ever, while its daemon answers
 SLOW = 1.0  # real-time factor from which a listener hears gaps
 
 
@@ -51,14 +53,23 @@ def _memory(status: StatusReply) -> Finding:
 
 
 def speech(case: Case) -> Iterator[Finding]:
-    """A short text becomes audio; it is not played."""
+    """A short text becomes audio, within `LIMIT_S`; it is not played."""
     if isinstance(case.status, EdgedError):
         yield Finding("speech", "skipped", "no daemon answers")
         return
+    until = monotonic() + LIMIT_S
     with case.client() as client:
         for text in TRIALS:
+            left_s = until - monotonic()
             try:
-                spoken = client.synthesize(text, format="pcm_s16le", deadline_ms=PATIENCE_MS)
+                spoken = client.synthesize(
+                    text, format="pcm_s16le", deadline_ms=PATIENCE_MS, within_s=max(left_s, 0.0)
+                )
+            except ReplyTimeout:  # it may answer pings all the while
+                remedy = "see what holds it: journalctl -u edged -x -e; then: systemctl restart edged"
+                told = f"nothing was spoken within {LIMIT_S:g} s"
+                yield Finding("speech", "failed", told, remedy, ReplyTimeout.code)
+                return
             except ServiceError as error:  # busy, starting: it may speak in a moment
                 yield Finding.of("speech", error, "warning")
                 return

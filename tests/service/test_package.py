@@ -45,10 +45,13 @@ class Box:
 
     def install(self, package: Path, code: int = 0) -> str:
         """Copied there and installed."""
+        self.put(package)
+        return self.sh("cd /root/package && ./install.sh", code=code)
+
+    def put(self, package: Path) -> None:
         place = self.machine.root / "root" / "package"
         shutil.rmtree(place, ignore_errors=True)
         shutil.copytree(package, place)
-        return self.sh("cd /root/package && ./install.sh", code=code)
 
     def speaks(self, version: str = "") -> None:
         """The service, to alice; it is of that version."""
@@ -126,9 +129,59 @@ def test_install_speak_upgrade_roll_back_uninstall(box: Box, tmp_path: Path) -> 
     assert "edged" not in sh("systemctl list-unit-files; journalctl --list-catalog")
 
 
-def _unready(unit: str) -> str:
+# The terminal is closed while the service starts.
+HANG_UP = """
+cd /root/package
+./install.sh &
+until [ "$(systemctl show edged -p ActiveState --value)" = activating ]; do sleep 0.1; done
+kill -HUP $!
+wait $!
+"""
+# The power fails between the switch of the link and the restart.
+CUT = """
+mkdir -p /root/cut
+printf '#!/bin/sh\\nkill -KILL $PPID\\n' > /root/cut/systemctl
+chmod +x /root/cut/systemctl
+cd /root/package
+PATH=/root/cut:$PATH ./install.sh
+"""
+
+
+def test_an_interrupted_upgrade_is_made_good_by_the_next_run(box: Box, tmp_path: Path) -> None:
+    package, sh = offline.unpacked(), box.sh
+    box.install(package)
+    sh("usermod -aG edged alice")
+    first = sh(f"readlink {CURRENT}")
+
+    second = offline.copy(package, tmp_path / "second")
+    offline.upgrade(second, "9.0.0")
+    box.put(second)
+    sh(CUT, code=137)
+    sh("cd /root/package && ./install.sh")
+    box.speaks("9.0.0")
+    assert sh("readlink /opt/edged/previous") == first
+
+    bad = offline.copy(package, tmp_path / "bad")
+    unit = (bad / "systemd/edged.service").read_text()
+    offline.change(bad, "systemd/edged.service", _unready(unit, "sleep 10; exit 1"))
+    box.put(bad)
+    sh(HANG_UP, code=129)
+    assert "9.0.0" not in sh(f"readlink {CURRENT}")
+    said = sh("cd /root/package && ./install.sh", code=1)
+    assert "is in service as before" in said
+    box.speaks("9.0.0")
+    assert sh("readlink /opt/edged/previous") == first
+
+    sh(HANG_UP, code=129)
+    sh("/opt/edged/install.sh rollback")
+    box.speaks("9.0.0")
+    sh("/opt/edged/install.sh uninstall --purge")
+    assert box.left() == []
+
+
+def _unready(unit: str, script: str = "echo no engine here; exit 1") -> str:
     lines = unit.splitlines(keepends=True)
-    start = "ExecStart=/bin/sh -c 'echo no engine here; exit 1'\n"
+    start = f"ExecStart=/bin/sh -c '{script}'\n"
     return "".join(start if line.startswith("ExecStart=") else line for line in lines)
 
 
@@ -174,3 +227,4 @@ def test_the_debian_package_installs_plays_and_is_purged(box: Box, sound: PulseS
     assert not [path for path in left if path.startswith(("/opt", "/usr"))]
     sh("dpkg -P edged")
     assert box.left() == []
+    sh("getent group edged", code=2)
