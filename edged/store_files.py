@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import IO, NoReturn
 
 from edged.errors import BundleError
+from edged.log import event as log_event
 
 log = logging.getLogger("edged.store")
 FILE_MODE, FOLDER_MODE = 0o644, 0o755  # the service's user reads what root installed, whatever root's umask
@@ -149,4 +150,5 @@ def remove(path: Path) -> None:
             path.unlink(missing_ok=True)
     except (OSError, RecursionError) as error:
         reason = "too many folders in each other" if isinstance(error, RecursionError) else error
-        log.warning("%s is a remainder that cannot be removed: %s; remove it with rm -r", path, reason)
+        text = f"{path} is a remainder that cannot be removed: {reason}; remove it with rm -r"
+        log_event(log, logging.WARNING, text, code="store_remainder")
