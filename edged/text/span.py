@@ -1,4 +1,4 @@
-"""Stretches of a text that are read otherwise than they are written, whatever the language. Leaf module, pure.
+"""Stretches of a text that are read otherwise than written, whatever the language. Leaf module, pure.
 
 Neighbours: the readers of the languages make spans, `runs.py` joins them, frontends apply them.
 """

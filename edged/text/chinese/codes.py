@@ -24,7 +24,9 @@ _CALL_BEFORE = re.compile(
     r"(?:电话|致电|热线|手机|传真|呼叫|拨打|拨|分机|短号|内线|总机|客服|号码|来电|转接|报警|急救|火警|短信|微信|联系|求助)"
     r"(?:号码|号)?(?:是|为|到|至|给|请|：|:|\s)*$"
 )
-_EMERGENCY = re.compile(r"(?<![\dA-Za-z.])1(?:10|19|20|22|2315|2345|2333|0086|0010|0000)(?=\s?(?:报警|急救|火警|热线|救护|指挥|电话|平台))")
+_EMERGENCY = re.compile(
+    r"(?<![\dA-Za-z.])1(?:10|19|20|22|2315|2345|2333|0086|0010|0000)(?=\s?(?:报警|急救|火警|热线|救护|指挥|电话|平台))"
+)
 _NAMED = re.compile(
     r"(?<![A-Za-z])(?P<name>编号|序列号|序号码|产品号|工号|单号|订单号?|工单号?|批号|批次号?|料号|物料号?|件号|图号|条码|证号|身份证号?码?|卡号|账号"
     r"|密码|验证码|校验码|车牌号?|邮编|邮政编码|代码|故障码|错误码|报警码|代号|资产号|设备号|机号|站号|流水号|型号|货号|箱号|柜号|航班号?|车次"
@@ -35,16 +37,24 @@ _VERSION = re.compile(
     r"(?<![A-Za-z0-9.])(?:(?P<v>[vV])(?:er(?:sion)?)?[. ]?(?=\d))?(?P<n>\d{1,6}(?:\.\d{1,6}){0,4})"
     r"(?P<tail>[-+]?(?:alpha|beta|rc|RC|dev|build|b)\.?\d{0,6})?(?![A-Za-z0-9]|\.\d)"
 )
-_VERSION_BEFORE = re.compile(r"(?:版本号?|固件|软件|升级[到至]|更新[到至]|[Vv]ersion|[Ff]irmware|Python|Windows|Ubuntu|Android|iOS|Linux)(?:是|为|：|:|\s)*$")
+_VERSION_BEFORE = re.compile(
+    r"(?:版本号?|固件|软件|升级[到至]|更新[到至]|[Vv]ersion|[Ff]irmware|Python|Windows|Ubuntu|Android|iOS|Linux)(?:是|为|：|:|\s)*$"
+)
 _CODE = re.compile(
     r"(?<![A-Za-z0-9])(?=[A-Za-z0-9./_-]{0,40}\d)(?=[0-9./_-]{0,40}[A-Za-z])[A-Za-z0-9]+(?:[-_/.][A-Za-z0-9]+){0,8}(?![A-Za-z0-9])"
 )
 _STANDARD = re.compile(
     r"(?<![A-Za-z0-9])(?:GB|JB|HG|SH|YB|DL|ISO|IEC|IEEE|EN|DIN|ANSI|ASTM|UL|JIS|RFC|HJ|TSG)(?:/[A-Z]{1,4})?\s\d{1,6}(?:[.-]\d{1,6}){0,3}(?![A-Za-z0-9])"
 )
-_DIGIT_CODE = re.compile(r"(?<![\dA-Za-z.])\d{1,12}(?:-\d{1,12}){2,6}(?![\dA-Za-z]|\.\d)|(?<![\dA-Za-z.-])(?:\d{3,12}-0\d{0,11}|0\d{1,11}-\d{1,12})(?![\dA-Za-z-]|\.\d)")
-_ROOM = re.compile(r"(?<![\dA-Za-z.,])\d{3,5}(?=\s?(?:室|房|会议室|教室|路公交|路车|国道|省道|次列车|航班|宿舍))")
-_THREAD = re.compile(r"(?<![A-Za-z0-9])M(\d{1,3}(?:\.\d)?)\s?[x×*X]\s?(\d{1,3}(?:\.\d{1,3})?)(?:\s?[x×*X]\s?(\d{1,4}))?(?![A-Za-z0-9]|\.\d)")
+_DIGIT_CODE = re.compile(
+    r"(?<![\dA-Za-z.])\d{1,12}(?:-\d{1,12}){2,6}(?![\dA-Za-z]|\.\d)|(?<![\dA-Za-z.-])(?:\d{3,12}-0\d{0,11}|0\d{1,11}-\d{1,12})(?![\dA-Za-z-]|\.\d)"
+)
+_ROOM = re.compile(
+    r"(?<![\dA-Za-z.,])\d{3,5}(?=\s?(?:室|房|会议室|教室|路公交|路车|国道|省道|次列车|航班|宿舍))"
+)
+_THREAD = re.compile(
+    r"(?<![A-Za-z0-9])M(\d{1,3}(?:\.\d)?)\s?[x×*X]\s?(\d{1,3}(?:\.\d{1,3})?)(?:\s?[x×*X]\s?(\d{1,4}))?(?![A-Za-z0-9]|\.\d)"
+)
 _PROTECTION = re.compile(r"(?<![A-Za-z0-9])IP\s?([0-6X])([0-9X])(K?)(?![A-Za-z0-9])")
 _LETTERS = re.compile(r"(?<![A-Za-z'])[A-Z]{2,6}(?![A-Za-z'])")
 _PLURAL_OR_AND = re.compile(r"(?<![A-Za-z])([A-Z]{1,3})&([A-Z]{1,3})(?![A-Za-z])")
@@ -55,8 +65,15 @@ _MARKS = {"-": "杠", "_": "下划线", "/": "斜杠", ".": "点", "+": "加"}
 
 def _phone(match: re.Match[str], _: Scene) -> Span:
     written = match.group()
-    said = "".join("加" if c == "+" else "转" if c == "转" else call_digits(c) if c.isdigit() else "" for c in written)
-    if "转" not in said and re.search(r"\d{4}-\d{1,4}$", written) and written.count("-") == 2 and written[0] == "0":
+    said = "".join(
+        "加" if c == "+" else "转" if c == "转" else call_digits(c) if c.isdigit() else "" for c in written
+    )
+    if (
+        "转" not in said
+        and re.search(r"\d{4}-\d{1,4}$", written)
+        and written.count("-") == 2
+        and written[0] == "0"
+    ):
         head = call_digits(re.sub(r"\D", "", written[: written.rfind("-")]))
         said = f"{head}转{call_digits(written[written.rfind('-') + 1 :])}"
     return whole(match, said, "telephone")
@@ -86,7 +103,9 @@ def by_one(code: str) -> str:
 def _version(match: re.Match[str], scene: Scene) -> Span | None:
     written = match["n"]
     points = written.count(".")
-    named = bool(match["v"]) or (points >= 1 and _VERSION_BEFORE.search(scene.before(match.start())) is not None)
+    named = bool(match["v"]) or (
+        points >= 1 and _VERSION_BEFORE.search(scene.before(match.start())) is not None
+    )
     if not named and points < 2 and not (match["tail"] and points):
         return None
     said = "点".join(digits(part) if len(part) > 3 else cardinal(part) for part in written.split("."))
@@ -105,7 +124,10 @@ def _code(match: re.Match[str], scene: Scene) -> Span | None:
 
 def _is_measure(match: re.Match[str], scene: Scene) -> bool:
     """A number and its unit (24V, 4-20mA, 10x20mm), or a power of ten (1e-3)."""
-    measure = re.match(r"\d+(?:\.\d+)?(?:[-xX*]\d+(?:\.\d+)?)*(?:[eE][-+]?\d+(?![A-Za-z\d]))?", scene.view[match.start() : match.end()])
+    measure = re.match(
+        r"\d+(?:\.\d+)?(?:[-xX*]\d+(?:\.\d+)?)*(?:[eE][-+]?\d+(?![A-Za-z\d]))?",
+        scene.view[match.start() : match.end()],
+    )
     if measure is None:
         return False
     end = match.start() + measure.end()

@@ -53,7 +53,7 @@ def _yuan(amount: str) -> str:
     whole_part, _, part = amount.replace(",", "").partition(".")
     if not part or len(part) > 2 or part.strip("0") == "":
         return number(whole_part or "0", measured=True) + "元"
-    jiao, fen = part.ljust(2, "0")
+    jiao, fen = part[0], part[1:] or "0"
     said = f"{number(whole_part, measured=True)}元" if whole_part.strip("0") else ""
     if jiao != "0":
         said += f"{DIGITS[int(jiao)]}角"

@@ -51,8 +51,11 @@ _MARKS = {
     "$": "美元",
 }
 _PART = re.compile(r"[A-Za-z]+|\d+|.", re.DOTALL)
-_SPELLED = frozenset(("http", "https", "ftp", "ftps", "sftp", "www", "ws", "wss", "rtsp", "cn", "io", "tcp", "html", "php"))
-_VOWEL = re.compile("[aeiouyAEIOUY]")
+_SPELLED = frozenset(
+    ("http", "https", "ftp", "ftps", "sftp", "www", "ws", "wss", "rtsp", "cn", "io", "tcp", "html", "php")
+)
+_VOWEL = re.compile("[aeiouy]")
+_SYLLABLE = re.compile("^(?:[^aeiou][aeiouy][^aeiou]|org|app)$")
 
 
 def spelled(written: str) -> str:
@@ -64,7 +67,7 @@ def _part(part: str) -> str:
     if part.isdigit():
         return call_digits(part)
     if part.isalpha() and part.isascii():
-        word = part.lower() not in _SPELLED and len(part) > 2 and _VOWEL.search(part)
+        word = part.lower() not in _SPELLED and (_SYLLABLE if len(part) < 4 else _VOWEL).search(part.lower())
         return f" {part.lower() if word else letters(part)} "
     return _MARKS.get(part, "")
 
@@ -79,7 +82,9 @@ def _email(match: re.Match[str], _: Scene) -> Span:
 
 
 def _ip4(match: re.Match[str], scene: Scene) -> Span | None:
-    if any(int(part) > 255 for part in match[1].split(".")) or re.search(r"(?:版本|[Vv])\s?$", scene.before(match.start())):
+    if any(int(part) > 255 for part in match[1].split(".")) or re.search(
+        r"(?:版本|[Vv])\s?$", scene.before(match.start())
+    ):
         return None
     said = call_digits(match[1]).replace(".", "点")
     said += f"端口{call_digits(match[2])}" if match[2] else ""

@@ -7,9 +7,10 @@ codes and money come before. Neighbours: `numbers.py`, `units.py`, `measures.py`
 from __future__ import annotations
 
 import re
+from unicodedata import numeric
 
 from edged.text.chinese import measures, units
-from edged.text.chinese.numbers import LONGEST, call_digits, cardinal, digits, fraction, number
+from edged.text.chinese.numbers import LONGEST, call_digits, cardinal, digits, fraction, number, value
 from edged.text.chinese.rule import MASK, Rule, Scene, whole
 from edged.text.span import Span
 
@@ -23,21 +24,28 @@ _ORDINAL = re.compile(r"(?<=第)\s?(\d{1,16})(?:(\s?[-~/、至到])\s?(\d{1,16})
 _ENGLISH_ORDINAL = re.compile(r"(?<![\dA-Za-z.])(\d{1,4})(?:st|nd|rd|th)(?![A-Za-z0-9])")
 _HASH = re.compile(r"#\s?(\d{1,4})(?![\dA-Za-z.])|(?<![\dA-Za-z.])(\d{1,4})#(?!\d)")
 _NO = re.compile(r"(?:(?<![A-Za-z])[Nn][OoRr]\.?\s?|№\s?)(\d{1,6})(?![\dA-Za-z.])")
-_FRACTION = re.compile(r"(?<![\d/.A-Za-z])(?P<sign>-)?(?:(?P<w>\d{1,3})[ ])?(?P<n>\d{1,5})/(?P<d>\d{1,5})(?![\d/]|\.\d)")
+_FRACTION = re.compile(
+    r"(?<![\d/.A-Za-z])(?P<sign>-)?(?:(?P<w>\d{1,3})[ ])?(?P<n>\d{1,5})/(?P<d>\d{1,5})(?![\d/]|\.\d)"
+)
 _VULGAR = re.compile(r"(?<![\d.,])(\d{1,3})([¼½¾⅐-⅞])")
 _RATIO = re.compile(r"(?<![\d:.])\d{1,6}(?:\.\d{1,4})?(?:\s?:\s?\d{1,7}(?:\.\d{1,4})?){1,4}(?![\d:]|\.\d)")
 _SCORE_BEFORE = re.compile(r"(?:比分|胜|负|平|领先|击败|战胜|总分|得分|结果|赢|输)\D{0,4}$")
 _DASH_SCORE = re.compile(r"(?<![\d.-])(\d{1,3})-(\d{1,3})(?![\d.-])")
-_POWER = re.compile(rf"(?<![\d.A-Za-z])({NUMBER})(?:\^\(?([-+]?\d{{1,4}})\)?|([⁻⁺]?[⁰¹²³⁴-⁹]{{1,4}}))(?![\d.])")
+_POWER = re.compile(
+    rf"(?<![\d.A-Za-z])({NUMBER})(?:\^\(?([-+]?\d{{1,4}})\)?|([⁻⁺]?[⁰¹²³⁴-⁹]{{1,4}}))(?![\d.])"
+)
 _SCIENTIFIC = re.compile(rf"(?<![\d.A-Za-z])(-)?({NUMBER})[eE]([-+]?\d{{1,3}})(?![\dA-Za-z]|\.\d)")
 _TIMES = re.compile(rf"(?<![\d.A-Za-z])({NUMBER})((?:\s?[x×*X]\s?{NUMBER}){{1,4}})(?![\d.])")
-_CURRENT = re.compile(rf"(?<![A-Za-z])(AC|DC)\s?(?P<a>{NUMBER})(?:\s?([-~])\s?(?P<b>{NUMBER}))?\s?(?P<u>[kmM]?[VA])(?![A-Za-z0-9])")
+_CURRENT = re.compile(
+    rf"(?<![A-Za-z])(AC|DC)\s?(?P<a>{NUMBER})(?:\s?([-~])\s?(?P<b>{NUMBER}))?\s?(?P<u>[kmM]?[VA])(?![A-Za-z0-9])"
+)
 _CURRENT_AFTER = re.compile(r"\s?(AC|DC)(?![A-Za-z0-9])")
 _DIAMETER = re.compile(rf"Φ\s?({NUMBER})(?![\d.])")
 _CURRENTS = {"AC": "交流", "DC": "直流"}
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SIGNS = {"-": "负", "+": "正", "±": "正负", "+/-": "正负", "~": "约", "≈": "约"}
 _SCALES = {"%": "百分之", "‰": "千分之"}
+_OPENING = "(（[【，,。;；:：=<>≤≥≠!！?？、/\"'|"
 _COUNTED_BEFORE = re.compile(rf"[\d{MASK}]\s?[\u4e00-\u9fff]{{1,3}}$")
 _MONEY_AFTER = re.compile(r"\s?[百千万亿]{0,2}(?:元|块|角|美元|美金|欧元|英镑|日元|港元|港币|人民币)")
 _LONG = 8  # digits: longer numbers that count nothing are numbers of things
@@ -54,7 +62,7 @@ def _quantity(match: re.Match[str], scene: Scene) -> Span:
     start, end = match.span()
     sign, a, separator, b = match["sign"], match["a"], match["sep"], match["b"]
     before = masked[max(0, start - 6) : start]
-    if sign and not _stands(sign, before):
+    if sign and not _stands(sign, before, spaced=match.start("a") - start > len(sign)):
         start, sign = match.start("a"), None
     elif not sign:
         start = match.start("a")
@@ -78,16 +86,18 @@ def _quantity(match: re.Match[str], scene: Scene) -> Span:
     return Span(start, end, said, kind)
 
 
-def _stands(sign: str, before: str) -> bool:
-    """Whether a sign belongs to the number after it: nothing that it could join stands before it."""
-    last = before[-1:]
-    if not last or last in "(（[【，,。;；:：=<>≤≥≠!！?？、/\"'|~":
+def _stands(sign: str, before: str, spaced: bool) -> bool:
+    """Whether a sign belongs to the number after it alone, not to what stands before it as well.
+
+    spaced: a blank stands between the sign and the number, as it does where the sign joins two.
+    """
+    left = before.rstrip()
+    last = left[-1:]
+    if sign in ("±", "+/-") or not last or last in _OPENING:
         return True
-    if last == " ":
-        return not before[-2:-1].isalnum() or "\u4e00" <= before[-2:-1] <= "\u9fff" or sign in "~≈±"
     if "\u4e00" <= last <= "\u9fff":
-        return _COUNTED_BEFORE.search(before) is None
-    return sign == "±"
+        return _COUNTED_BEFORE.search(left) is None
+    return len(left) < len(before) and not spaced and sign != "~"
 
 
 def _between(match: re.Match[str], scene: Scene) -> str:
@@ -151,15 +161,12 @@ def _fraction(match: re.Match[str], scene: Scene) -> Span | None:
     said = fraction(match["n"], match["d"])
     if match["w"]:
         said = f"{cardinal(match['w'])}又{said}"
-    if match["sign"] and _stands("-", scene.before(match.start(), 6)):
+    if match["sign"] and _stands("-", scene.before(match.start(), 6), spaced=False):
         return whole(match, f"负{said}", "fraction")
     return Span(start, match.end(), said, "fraction")
 
 
 def _vulgar(match: re.Match[str], _: Scene) -> Span:
-    from edged.text.chinese.numbers import value
-    from unicodedata import numeric
-
     return whole(match, f"{cardinal(match[1])}又{value(numeric(match[2]))}", "fraction")
 
 
@@ -170,7 +177,9 @@ def _ratio(match: re.Match[str], scene: Scene) -> Span:
 
 
 def _dash_score(match: re.Match[str], scene: Scene) -> Span | None:
-    if not re.search(r"(?:比分|战胜|击败|领先|以)\D{0,2}$", scene.before(match.start())) or units.read(scene.view, match.end(), False):
+    if not re.search(r"(?:比分|战胜|击败|领先|以)\D{0,2}$", scene.before(match.start())) or units.read(
+        scene.view, match.end(), False
+    ):
         return None
     return whole(match, f"{cardinal(match[1])}比{cardinal(match[2])}", "score")
 

@@ -62,5 +62,5 @@ def _form(written: str, seen: str) -> str:
     if written == seen:
         return ""
     if seen.isalpha():
-        return "traditional" if "\u3400" <= seen else "width"
+        return "traditional" if seen >= "\u3400" else "width"
     return ""

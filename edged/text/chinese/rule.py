@@ -62,7 +62,7 @@ def collect(rules: Sequence[Rule], scene: Scene) -> list[Span]:
 
 
 def _mask(view: str, spans: Sequence[Span]) -> str:
-    parts = []
+    parts: list[str] = []
     place = 0
     for span in spans:
         parts += (view[place : span.start], MASK * (span.end - span.start))

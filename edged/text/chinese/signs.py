@@ -12,7 +12,9 @@ from edged.text.chinese.numbers import cardinal, value
 from edged.text.chinese.rule import MASK, Rule, Scene, whole
 from edged.text.span import Span
 
-_TAGS = "a|b|i|u|s|p|br|hr|div|span|strong|em|small|sub|sup|font|center|ul|ol|li|table|tr|td|th|h[1-6]|img|speak"
+_TAGS = (
+    "a|b|i|u|s|p|br|hr|div|span|strong|em|small|sub|sup|font|center|ul|ol|li|table|tr|td|th|h[1-6]|img|speak"
+)
 _TAG = re.compile(rf"</?(?:{_TAGS})(?:\s[^<>]{{0,200}})?/?>", re.IGNORECASE)
 _ENTITY = re.compile(r"&(?:nbsp|amp|lt|gt|quot|apos|#39|#\d{1,5});")
 _ENTITIES = {"amp": "和", "lt": "小于", "gt": "大于"}
@@ -150,7 +152,11 @@ def _topic(match: re.Match[str], scene: Scene) -> Span:
 
 
 def _emoji(match: re.Match[str], scene: Scene) -> Span:
-    if scene.options.emoji == "skip" or match.group()[0] in "\u200d\u20e3" or "\ufe00" <= match.group()[0] <= "\ufe0f":
+    if (
+        scene.options.emoji == "skip"
+        or match.group()[0] in "\u200d\u20e3"
+        or "\ufe00" <= match.group()[0] <= "\ufe0f"
+    ):
         return whole(match, "", "emoji")
     return whole(match, _EMOJI_NAMES.get(match.group()[0], "表情"), "emoji")
 
@@ -194,9 +200,13 @@ def _upto(match: re.Match[str], _: Scene) -> Span:
 
 
 def _inside(match: re.Match[str]) -> bool:
-    return 0 < match.start() and match.end() < len(match.string) and bool(
-        re.match(rf"[\w%℃{MASK}]", match.string[match.start() - 1])
-        and re.match(rf"[\w{MASK}]", match.string[match.end()])
+    return (
+        match.start() > 0
+        and match.end() < len(match.string)
+        and bool(
+            re.match(rf"[\w%℃{MASK}]", match.string[match.start() - 1])
+            and re.match(rf"[\w{MASK}]", match.string[match.end()])
+        )
     )
 
 
@@ -213,7 +223,9 @@ def _stroke(match: re.Match[str], _: Scene) -> Span:
 
 
 def _times(match: re.Match[str], _: Scene) -> Span:
-    between = match.start() > 0 and match.string[match.start() - 1 : match.start()] == MASK and "*" in match.group()
+    between = (
+        match.start() > 0 and match.string[match.start() - 1 : match.start()] == MASK and "*" in match.group()
+    )
     after = match.string[match.end() : match.end() + 1] == MASK
     return whole(match, "乘" if between and after else "", "math" if between and after else "markup")
 
