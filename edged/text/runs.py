@@ -1,9 +1,9 @@
 """Chinese and English in one text: which stretch is read in which language. Pure, linear.
 
-A sentence without Han characters is English; in a sentence with some, so is a stretch of Latin letters that is
-a clause: three words, or two of which one is a function word. A name between Han characters (打开 Bluetooth
-设置) is part of the Chinese, and so are the numbers beside it. Neighbours: the readers of the languages below,
-frontends above.
+A sentence without Han characters is English; in a sentence with some, so is a stretch of Latin letters that
+is a clause: three words, or two of which one is a function word. A name between Han characters (打开
+Bluetooth 设置) is part of the Chinese, and so are the numbers beside it. Neighbours: the readers of the
+languages below, frontends above.
 """
 
 from __future__ import annotations

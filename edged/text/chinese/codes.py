@@ -1,7 +1,7 @@
-"""What names a thing rather than counts it: telephone numbers, serial and part numbers, versions, abbreviations.
+"""What names a thing rather than counts it: serial and part numbers, versions, standards, abbreviations.
 
 Digits are read one by one with 幺 for 1; a short number behind letters is read as a number (M12, A4). The
-words before a number tell what it is (电话, 编号, SN). Pure. Neighbours: `words.py`, `numbers.py`.
+words before a number tell what it is (编号, SN). Pure. Neighbours: `words.py`, `numbers.py`.
 """
 
 from __future__ import annotations
@@ -14,84 +14,58 @@ from edged.text.chinese.rule import Rule, Scene, whole
 from edged.text.chinese.words import is_abbreviation, letters, tidy
 from edged.text.span import Span
 
-_MOBILE = r"(?:\+?86[- ]?)?1[3-9]\d(?:\d{8}|[- ]\d{4}[- ]\d{4})"
-_LANDLINE = r"(?:\(0\d{2,3}\)\s?|(?:\+?86[- ]?)?0\d{2,3}[- ])\d{3,4}[- ]?\d{4}(?:(?:-|转)\d{1,5})?"
-_SERVICE = r"[48]00-\d{3}-?\d{4}|[48]00-\d{4}-\d{3}|[48]00 \d{3} \d{4}"
-_ABROAD = r"\+\d{1,3}(?:[- ]\(?\d{1,5}\)?){2,5}|\+\d{8,15}"
-_PHONE = re.compile(rf"(?<![\dA-Za-z.+-])(?:{_MOBILE}|{_LANDLINE}|{_SERVICE}|{_ABROAD})(?![\dA-Za-z]|[-.]\d)")
-_CALLED = re.compile(r"(?<![\dA-Za-z.])\d[\d -]{1,18}\d(?![\d.%])")
-_CALL_BEFORE = re.compile(
-    r"(?:电话|致电|热线|手机|传真|呼叫|拨打|拨|分机|短号|内线|总机|客服|号码|来电|转接|报警|急救|火警|短信|微信|联系|求助)"
-    r"(?:号码|号)?(?:是|为|到|至|给|请|：|:|\s)*$"
-)
-_EMERGENCY = re.compile(
-    r"(?<![\dA-Za-z.])1(?:10|19|20|22|2315|2345|2333|0086|0010|0000)(?=\s?(?:报警|急救|火警|热线|救护|指挥|电话|平台))"
-)
+_NAMES = """
+编号 序列号 序号码 产品号 工号 单号 订单 订单号 工单 工单号 批号 批次 批次号 料号 物料 物料号 件号 图号
+条码 证号 身份证 身份证号 身份证号码 卡号 账号 密码 验证码 校验码 车牌 车牌号 邮编 邮政编码 代码 故障码
+错误码 报警码 代号 资产号 设备号 机号 站号 流水号 型号 货号 箱号 柜号 航班 航班号 车次 端口 端口号 地址码
+口令 QQ S/N P/N SN PN ID PIN
+""".split()
 _NAMED = re.compile(
-    r"(?<![A-Za-z])(?P<name>编号|序列号|序号码|产品号|工号|单号|订单号?|工单号?|批号|批次号?|料号|物料号?|件号|图号|条码|证号|身份证号?码?|卡号|账号"
-    r"|密码|验证码|校验码|车牌号?|邮编|邮政编码|代码|故障码|错误码|报警码|代号|资产号|设备号|机号|站号|流水号|型号|货号|箱号|柜号|航班号?|车次"
-    r"|QQ|S/N|P/N|SN|PN|ID|No\.|端口号?|地址码|口令|PIN)"
-    r"(?P<gap>(?:码|号)?\s?(?:是|为|：|:|#)?\s?)(?P<code>(?=[A-Za-z_./-]{0,12}\d)[A-Za-z0-9]+(?:[-_/.][A-Za-z0-9]+)*)"
+    rf"(?<![A-Za-z])(?:{'|'.join(sorted(_NAMES, key=len, reverse=True))})\s?(?:是|为|：|:|#)?\s?"
+    r"(?P<code>(?=[A-Za-z_./-]{0,12}\d)[A-Za-z0-9]+(?:[-_/.][A-Za-z0-9]+)*)"
 )
 _VERSION = re.compile(
     r"(?<![A-Za-z0-9.])(?:(?P<v>[vV])(?:er(?:sion)?)?[. ]?(?=\d))?(?P<n>\d{1,6}(?:\.\d{1,6}){0,4})"
     r"(?P<tail>[-+]?(?:alpha|beta|rc|RC|dev|build|b)\.?\d{0,6})?(?![A-Za-z0-9]|\.\d)"
 )
 _VERSION_BEFORE = re.compile(
-    r"(?:版本号?|固件|软件|升级[到至]|更新[到至]|[Vv]ersion|[Ff]irmware|Python|Windows|Ubuntu|Android|iOS|Linux)(?:是|为|：|:|\s)*$"
+    r"(?:版本号?|固件|软件|升级[到至]|更新[到至]|[Vv]ersion|[Ff]irmware|Python|Windows|Ubuntu|Android|iOS|Linux)"
+    r"(?:是|为|：|:|\s)*$"
 )
 _CODE = re.compile(
-    r"(?<![A-Za-z0-9])(?=[A-Za-z0-9./_-]{0,40}\d)(?=[0-9./_-]{0,40}[A-Za-z])[A-Za-z0-9]+(?:[-_/.][A-Za-z0-9]+){0,8}(?![A-Za-z0-9])"
+    r"(?<![A-Za-z0-9])(?=[A-Za-z0-9./_-]{0,40}\d)(?=[0-9./_-]{0,40}[A-Za-z])"
+    r"[A-Za-z0-9]+(?:[-_/.][A-Za-z0-9]+){0,8}(?![A-Za-z0-9])"
 )
+_MEASURED = re.compile(r"\d+(?:\.\d+)?(?:[-xX*]\d+(?:\.\d+)?)*(?:[eE][-+]?\d+(?![A-Za-z\d]))?")
+_BODIES = "GB JB HG SH YB DL ISO IEC IEEE EN DIN ANSI ASTM UL JIS RFC HJ TSG"
 _STANDARD = re.compile(
-    r"(?<![A-Za-z0-9])(?:GB|JB|HG|SH|YB|DL|ISO|IEC|IEEE|EN|DIN|ANSI|ASTM|UL|JIS|RFC|HJ|TSG)(?:/[A-Z]{1,4})?\s\d{1,6}(?:[.-]\d{1,6}){0,3}(?![A-Za-z0-9])"
+    rf"(?<![A-Za-z0-9])(?:{'|'.join(_BODIES.split())})(?:/[A-Z]{{1,4}})?\s\d{{1,6}}(?:[.-]\d{{1,6}}){{0,3}}"
+    r"(?![A-Za-z0-9])"
 )
 _DIGIT_CODE = re.compile(
-    r"(?<![\dA-Za-z.])\d{1,12}(?:-\d{1,12}){2,6}(?![\dA-Za-z]|\.\d)|(?<![\dA-Za-z.-])(?:\d{3,12}-0\d{0,11}|0\d{1,11}-\d{1,12})(?![\dA-Za-z-]|\.\d)"
+    r"(?<![\dA-Za-z.])\d{1,12}(?:-\d{1,12}){2,6}(?![\dA-Za-z]|\.\d)"
+    r"|(?<![\dA-Za-z.-])(?:\d{3,12}-0\d{0,11}|0\d{1,11}-\d{1,12})(?![\dA-Za-z-]|\.\d)"
 )
 _ROOM = re.compile(
     r"(?<![\dA-Za-z.,])\d{3,5}(?=\s?(?:室|房|会议室|教室|路公交|路车|国道|省道|次列车|航班|宿舍))"
 )
 _THREAD = re.compile(
-    r"(?<![A-Za-z0-9])M(\d{1,3}(?:\.\d)?)\s?[x×*X]\s?(\d{1,3}(?:\.\d{1,3})?)(?:\s?[x×*X]\s?(\d{1,4}))?(?![A-Za-z0-9]|\.\d)"
+    r"(?<![A-Za-z0-9])M(\d{1,3}(?:\.\d)?)\s?[x×*X]\s?(\d{1,3}(?:\.\d{1,3})?)"
+    r"(?:\s?[x×*X]\s?(\d{1,4}))?(?![A-Za-z0-9]|\.\d)"
 )
 _PROTECTION = re.compile(r"(?<![A-Za-z0-9])IP\s?([0-6X])([0-9X])(K?)(?![A-Za-z0-9])")
 _LETTERS = re.compile(r"(?<![A-Za-z'])[A-Z]{2,6}(?![A-Za-z'])")
-_PLURAL_OR_AND = re.compile(r"(?<![A-Za-z])([A-Z]{1,3})&([A-Z]{1,3})(?![A-Za-z])")
+_PH = re.compile(r"(?<![A-Za-z])pH(?![A-Za-z])")
+_AND = re.compile(r"(?<![A-Za-z])([A-Z]{1,3})&([A-Z]{1,3})(?![A-Za-z])")
 _PIECE = re.compile(r"[A-Za-z]+|\d+(?:\.\d+)?|.")
 _LONG = 3  # digits of a code from which on they are read one by one
 _MARKS = {"-": "杠", "_": "下划线", "/": "斜杠", ".": "点", "+": "加"}
 
 
-def _phone(match: re.Match[str], _: Scene) -> Span:
-    written = match.group()
-    said = "".join(
-        "加" if c == "+" else "转" if c == "转" else call_digits(c) if c.isdigit() else "" for c in written
-    )
-    if (
-        "转" not in said
-        and re.search(r"\d{4}-\d{1,4}$", written)
-        and written.count("-") == 2
-        and written[0] == "0"
-    ):
-        head = call_digits(re.sub(r"\D", "", written[: written.rfind("-")]))
-        said = f"{head}转{call_digits(written[written.rfind('-') + 1 :])}"
-    return whole(match, said, "telephone")
-
-
-def _called(match: re.Match[str], scene: Scene) -> Span | None:
-    if not _CALL_BEFORE.search(scene.before(match.start())):
-        return None
-    return whole(match, call_digits(re.sub(r"\D", "", match.group())), "telephone")
-
-
-def _emergency(match: re.Match[str], _: Scene) -> Span:
-    return whole(match, call_digits(match.group()), "telephone")
-
-
 def _named(match: re.Match[str], _: Scene) -> Span:
     code = match["code"]
-    return Span(match.start("code"), match.end("code"), by_one(code), "identifier")
+    said = cardinal(code) if code.isdigit() and len(code) < _LONG else by_one(code)
+    return Span(match.start("code"), match.end("code"), said, "identifier")
 
 
 def by_one(code: str) -> str:
@@ -117,20 +91,15 @@ def _code(match: re.Match[str], scene: Scene) -> Span | None:
     written = match.group()
     if written[0].isdigit() and _is_measure(match, scene):
         return None
-    if "." in written and re.fullmatch(r"\d+\.\d+[A-Za-z].*", written) and not units:
-        return None
     return whole(match, pieces(written), "identifier")
 
 
 def _is_measure(match: re.Match[str], scene: Scene) -> bool:
     """A number and its unit (24V, 4-20mA, 10x20mm), or a power of ten (1e-3)."""
-    measure = re.match(
-        r"\d+(?:\.\d+)?(?:[-xX*]\d+(?:\.\d+)?)*(?:[eE][-+]?\d+(?![A-Za-z\d]))?",
-        scene.view[match.start() : match.end()],
-    )
+    measure = _MEASURED.match(scene.view, match.start(), match.end())
     if measure is None:
         return False
-    end = match.start() + measure.end()
+    end = measure.end()
     unit = units.read(scene.view, end, spaced=False)
     return end == match.end() or (unit is not None and unit.end >= match.end())
 
@@ -145,7 +114,8 @@ def _piece(piece: str, many: bool) -> str:
     if piece[0].isdigit():
         return call_digits(piece) if many and "." not in piece else number(piece)
     if piece.isalpha():
-        return f" {letters(piece) if piece.isupper() or len(piece) <= 2 else piece} "
+        spelled = piece.isupper() or len(piece) <= 2 or (len(piece) <= 4 and piece[:2].isupper())  # IPv
+        return f" {letters(piece) if spelled else piece} "
     return _MARKS.get(piece, " ")
 
 
@@ -175,14 +145,15 @@ def _abbreviation(match: re.Match[str], _: Scene) -> Span | None:
     return whole(match, letters(match.group()), "acronym") if is_abbreviation(match.group()) else None
 
 
+def _spelled(match: re.Match[str], _: Scene) -> Span:
+    return whole(match, letters(match.group()), "acronym")
+
+
 def _and(match: re.Match[str], _: Scene) -> Span:
     return whole(match, f"{letters(match[1])} and {letters(match[2])}", "acronym")
 
 
 RULES = (
-    Rule(_PHONE, _phone),
-    Rule(_CALLED, _called),
-    Rule(_EMERGENCY, _emergency, "1"),
     Rule(_STANDARD, _standard),
     Rule(_PROTECTION, _protection, "I"),
     Rule(_NAMED, _named),
@@ -192,4 +163,4 @@ RULES = (
     Rule(_DIGIT_CODE, _digit_code, "-"),
     Rule(_ROOM, _room),
 )
-LETTER_RULES = (Rule(_PLURAL_OR_AND, _and, "&"), Rule(_LETTERS, _abbreviation))
+LETTER_RULES = (Rule(_PH, _spelled, "H"), Rule(_AND, _and, "&"), Rule(_LETTERS, _abbreviation))

@@ -1,4 +1,4 @@
-"""Amounts with a currency sign or code before or after them. Pure. Neighbours: `numbers.py`, `quantities.py`."""
+"""Amounts with a currency sign or code. Pure. Neighbours: `numbers.py`, `quantities.py`."""
 
 from __future__ import annotations
 

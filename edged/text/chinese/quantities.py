@@ -31,6 +31,7 @@ _VULGAR = re.compile(r"(?<![\d.,])(\d{1,3})([¼½¾⅐-⅞])")
 _RATIO = re.compile(r"(?<![\d:.])\d{1,6}(?:\.\d{1,4})?(?:\s?:\s?\d{1,7}(?:\.\d{1,4})?){1,4}(?![\d:]|\.\d)")
 _SCORE_BEFORE = re.compile(r"(?:比分|胜|负|平|领先|击败|战胜|总分|得分|结果|赢|输)\D{0,4}$")
 _DASH_SCORE = re.compile(r"(?<![\d.-])(\d{1,3})-(\d{1,3})(?![\d.-])")
+_WINNER_BEFORE = re.compile(r"(?:比分|战胜|击败|领先|以)\D{0,2}$")
 _POWER = re.compile(
     rf"(?<![\d.A-Za-z])({NUMBER})(?:\^\(?([-+]?\d{{1,4}})\)?|([⁻⁺]?[⁰¹²³⁴-⁹]{{1,4}}))(?![\d.])"
 )
@@ -69,7 +70,7 @@ def _quantity(match: re.Match[str], scene: Scene) -> Span:
     if match["scale"]:
         return Span(start, end, _scaled(match, sign, scene), "percent")
     unit = _unit(scene, masked, end)
-    counted = unit is not None or measures.follows(masked, end)
+    counted = unit is not None or measures.follows(masked, match.start("a"), end)
     long_name = len(a) >= _LONG and a.isdigit() and not counted and not separator
     said = call_digits(a) if long_name and len(a) != LONGEST + 1 else _said(a, scene, counted and not sign)
     kind = "identifier" if long_name else "decimal" if "." in a else "cardinal"
@@ -177,9 +178,8 @@ def _ratio(match: re.Match[str], scene: Scene) -> Span:
 
 
 def _dash_score(match: re.Match[str], scene: Scene) -> Span | None:
-    if not re.search(r"(?:比分|战胜|击败|领先|以)\D{0,2}$", scene.before(match.start())) or units.read(
-        scene.view, match.end(), False
-    ):
+    won = _WINNER_BEFORE.search(scene.before(match.start()))
+    if not won or units.read(scene.view, match.end(), spaced=False):
         return None
     return whole(match, f"{cardinal(match[1])}比{cardinal(match[2])}", "score")
 
@@ -220,7 +220,8 @@ def _current(match: re.Match[str], scene: Scene) -> Span:
 def _diameter(match: re.Match[str], scene: Scene) -> Span:
     unit = _unit(scene, match.string, match.end())
     end, name = (match.end(), "") if unit is None else (unit.end, unit.name)
-    return Span(match.start(), end, f"直径{number(match[1])}{name}", "unit")
+    named = scene.before(match.start(), 2) == "直径"
+    return Span(match.start(), end, f"{'' if named else '直径'}{number(match[1])}{name}", "unit")
 
 
 def _rest(match: re.Match[str], _: Scene) -> Span:

@@ -6,18 +6,20 @@ and none is tried twice at a place. Neighbours: the modules of this package have
 
 from __future__ import annotations
 
-from edged.text.chinese import codes, money, net, quantities, signs, times
+from edged.text.chinese import codes, emoji, money, net, quantities, signs, telephone, times
 from edged.text.chinese.rule import Scene, collect
 from edged.text.chinese.view import View
 from edged.text.span import Options, Span
 
 _RULES = (
     *signs.MARKUP,
+    *emoji.RULES,
     *net.RULES,
     *times.RULES,
     *quantities.EARLY,
     *signs.ROMAN,
     *money.RULES,
+    *telephone.RULES,
     *codes.RULES,
     *quantities.RULES,
     *codes.LETTER_RULES,
@@ -26,7 +28,7 @@ _RULES = (
 
 
 class Chinese:
-    """Reads Mandarin. Raises `MissingExtra` when it is made without the package for traditional characters."""
+    """Reads Mandarin. Raises `MissingExtra` when made without the package for traditional characters."""
 
     def __init__(self) -> None:
         self._view = View()

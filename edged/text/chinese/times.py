@@ -18,6 +18,11 @@ _DATE = re.compile(
     rf"{_NOT_IN_NUMBER}(?P<y>{_YEAR})(?P<s>[-/.])(?P<m>0?[1-9]|1[0-2])(?P=s)(?P<d>3[01]|[12]\d|0?[1-9])"
     r"(?:(?P<t>T)(?=\d\d:)|(?![\dA-Za-z]|[-/.]\d))"
 )
+_SHORT = re.compile(
+    r"(?<![\dA-Za-z.\-/:])(0?[1-9]|1[0-2])/(3[01]|[12]\d|0?[1-9])"
+    r"(?=\s?(?:前|之前|起|截止|到期|[上下]午|早上|晚上|周|星期))"
+)
+_TOGETHER = re.compile(rf"(?<=日期)([:：]?\s?)({_YEAR})(0[1-9]|1[0-2])(3[01]|[12]\d|0[1-9])(?!\d)")
 _MONTH = re.compile(rf"{_NOT_IN_NUMBER}({_YEAR})[-/](0[1-9]|1[0-2])(?![\dA-Za-z]|[-/.:]\d)")
 _FOREIGN = re.compile(rf"{_NOT_IN_NUMBER}(\d{{1,2}})([/.-])(\d{{1,2}})\2({_YEAR})(?![\dA-Za-z]|[-/.]\d)")
 _YEARS = re.compile(
@@ -27,16 +32,21 @@ _SHORT_YEAR = re.compile(
     r"(?<![\d.,A-Za-z第])(?:[2-9]\d(?=年(?:1[0-2]|[1-9])月|年[款版春夏秋冬底初末])|0\d(?=年))"
 )
 _YEAR_NAME = re.compile(rf"(?<![\d.,A-Za-z])({_YEAR})(?=\s?(?:届|款|版|赛季|财年|学年|年度))")
-_CLOCK = r"(?P<{0}hour>[01]?\d|2[0-4]):(?P<{0}minute>[0-5]\d)(?::(?P<{0}second>[0-5]\d)(?:\.(?P<{0}part>\d{{1,6}}))?)?"
+_CLOCK = (
+    r"(?P<{0}hour>[01]?\d|2[0-4]):(?P<{0}minute>[0-5]\d)"
+    r"(?::(?P<{0}second>[0-5]\d)(?:\.(?P<{0}part>\d{{1,6}}))?)?"
+)
 _TIME = re.compile(
     rf"(?<![\d.:])(?:(?P<early>[AaPp])\.?[Mm]\.?\s?)?{_CLOCK.format('from_')}"
     rf"(?:\s?(?P<to>[-~至到])\s?{_CLOCK.format('to_')})?"
     r"(?:\s?(?P<late>[AaPp])\.?[Mm](?![A-Za-z])|(?P<zone>Z|[+-]\d\d(?::?00)?(?!\d)))?(?![\d:A-Za-z]|\.\d)"
 )
 _RATIO_BEFORE = re.compile(
-    r"(?:比例尺?|配比|混合比|速比|传动比|变比|比率|比值|之比|比分|总分|以|按|率|[领]先|胜|败|负|平)\D{0,3}$"
+    r"(?:比例尺?|配比|混合比|速比|传动比|变比|比率|比值|之比|比分|总分|以|按|率|领先|胜|败|负|平)\D{0,3}$"
 )
-_SPENT_BEFORE = re.compile(r"(?:用时|耗时|时长|历时|倒计时|还剩|剩余|剩|持续|周期|节拍|时间间隔)\D{0,4}$")
+_SPENT_BEFORE = re.compile(
+    r"(?:用时|耗时|时长|历时|倒计时|还剩|剩余|剩|持续|运行时间|周期|节拍|时间间隔)\D{0,4}$"
+)
 
 
 def _day(year: str, month: str, day: str) -> str:
@@ -61,6 +71,15 @@ def _foreign(match: re.Match[str], scene: Scene) -> Span | None:
     if not (1 <= month <= 12 and 1 <= day <= 31):
         return None
     return whole(match, _day(match[4], str(month), str(day)), "date")
+
+
+def _short(match: re.Match[str], _: Scene) -> Span:
+    """4/15 is a day only where a word says so; else it is a fraction."""
+    return whole(match, f"{cardinal(str(int(match[1])))}月{cardinal(str(int(match[2])))}日", "date")
+
+
+def _together(match: re.Match[str], _: Scene) -> Span:
+    return Span(match.start(2), match.end(), _day(match[2], match[3], match[4]), "date")
 
 
 def _years(match: re.Match[str], _: Scene) -> Span:
@@ -128,6 +147,8 @@ RULES = (
     Rule(_DATE, _date, "-/."),
     Rule(_FOREIGN, _foreign, "-/."),
     Rule(_MONTH, _month, "-/"),
+    Rule(_SHORT, _short, "/"),
+    Rule(_TOGETHER, _together, "期"),
     Rule(_YEARS, _years, "年"),
     Rule(_SHORT_YEAR, _year_digits, "年"),
     Rule(_YEAR_NAME, _year_digits, "届款版赛财学年"),

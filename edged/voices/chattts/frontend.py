@@ -58,7 +58,8 @@ class ChatFrontend:
     """Implements `Frontend` for one named voice.
 
     reader: turns what is written into words. most: text tokens of an utterance. sample: ids of what the
-    voice's recording says, if it has one. speed: the pace of speed 1.0 in the model's steps. hidden: numbers of a speaker.
+    voice's recording says, if it has one. speed: the pace of speed 1.0 in the model's steps. hidden: numbers
+    of a speaker.
     """
 
     def __init__(
