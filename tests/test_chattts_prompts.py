@@ -20,6 +20,7 @@ from edged.voices.chattts.tokens import TAGS, Spoken, Tokens
 from edged.voices.chattts.utterance import ChatUtterance
 
 MOST = 24
+READER = reader()
 CONTROLS = (
     "[uv_break]",
     "[Ptts]",
@@ -191,3 +192,32 @@ def test_a_file_that_is_no_tokenizer_is_a_bundle_error(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text("{}")
     with pytest.raises(BundleError, match="not a tokenizer"):
         Tokens(tmp_path / "t.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("今年4月15日", "今年四月十五日"),
+        ("3号门 24 V DC", "三号门二十四伏直流"),
+        ("Door 3 is open", "dooris"),
+    ],
+)
+def test_numbers_are_words_before_they_are_tokens(
+    tokens: Tokens, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    given_to_the_tokenizer: list[str] = []
+    speech = tokens.speech
+    monkeypatch.setattr(tokens, "speech", lambda t: given_to_the_tokenizer.append(t) or speech(t))
+    made = front.ChatFrontend(tokens, reader(), most=MOST, speaker=0, embedded=False)
+    list(made.utterances(text, Params()))
+    heard = words("".join(given_to_the_tokenizer))
+    assert not any(map(str.isdigit, heard))
+    assert heard.replace("three", "").replace("open", "") == said
+
+
+@LIMITED
+@given(text=st.lists(st.one_of(PIECES, st.integers(0, 10**12).map(str)), max_size=8).map("".join))
+def test_no_digit_reaches_the_tokenizer(tokens: Tokens, text: str) -> None:
+    made = front.ChatFrontend(tokens, READER, most=MOST, speaker=0, embedded=False)
+    for utterance in made.utterances(text, Params()):
+        assert not any(map(str.isdigit, tokens.written(utterance.symbols[3:-1])))

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 import unicodedata
 
+from edged.text.chinese import units
 from edged.text.chinese.numbers import cardinal, value
 from edged.text.chinese.rule import MASK, Rule, Scene, whole
 from edged.text.span import Span
@@ -29,7 +30,7 @@ _GREEK = {
 } | {"ς": "西格马"}
 _GREEK_LETTER = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])")
 _ROMAN_WORD = re.compile(
-    r"(?:(?<=第)|(?<![A-Za-z0-9]))(?=[IVX])(?:X{0,2})(?:IX|IV|V?I{0,3})(?=\s?[级类期区段章部卷])|(?<=第)(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})(?![A-Za-z])"
+    r"(?:(?<=第)|(?<![A-Za-z0-9]))(?=[IVX])(?:X{0,2})(?:IX|IV|V?I{0,3})(?=\s?[级类期区段章部卷])|(?<=第)(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})(?!\s?[A-Za-z0-9])"
 )
 _NUMERAL = re.compile(r"[^\x00-\x7f\u3000-\u3020\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff01-\uff0f]")
 _SQUARE = re.compile(r"(?<=[A-Za-z)）\u4e00-\u9fff])[²³]")
@@ -74,7 +75,7 @@ _SILENT = "©®™"
 _SIGN = re.compile("|".join(map(re.escape, sorted(_SIGNS, key=len, reverse=True))) + f"|[{_SILENT}]")
 _UPTO = re.compile(rf"(?<=[\w%℃]|{MASK})\s?~\s?(?=[\w]|{MASK})|~")
 _HYPHEN_UPTO = re.compile(rf"(?<=[\u4e00-\u9fff%]|{MASK})\s?-\s?(?={MASK})")
-_PER = re.compile(rf"(?<=[元角分块克斤吨升米件个台次瓶人天时{MASK}])/(?=[\u4e00-\u9fff])")
+_PER = re.compile(rf"(?<=[元角分块克斤吨升米件个台次瓶人天时{MASK}])/(?=[A-Za-zμ\u4e00-\u9fff])")
 _STROKE = re.compile(r"/+")
 _TIMES = re.compile(rf"(?<={MASK})\s?\*\s?(?={MASK})|\*+")
 
@@ -141,8 +142,11 @@ def _hyphen(match: re.Match[str], _: Scene) -> Span:
     return whole(match, "到", "range")
 
 
-def _per(match: re.Match[str], _: Scene) -> Span:
-    return whole(match, "每", "unit")
+def _per(match: re.Match[str], _: Scene) -> Span | None:
+    if match.string[match.end()] >= "\u4e00":
+        return whole(match, "每", "unit")
+    unit = units.read(match.string, match.end(), spaced=False)
+    return None if unit is None else Span(match.start(), unit.end, f"每{unit.name}", "unit")
 
 
 def _stroke(match: re.Match[str], _: Scene) -> Span:
