@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import sys
 import threading
 import time
 import unicodedata
@@ -14,6 +15,7 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
+from edged.errors import MissingExtra
 from edged.text.chinese.numbers import cardinal
 from edged.text.chinese.reader import Chinese
 from edged.text.runs import MixedReader
@@ -188,6 +190,17 @@ def test_time_grows_with_length_only(unit: str) -> None:
     whole = time.process_time() - start
     assert whole < 8 * short + 0.5  # four times the text; a square would be sixteen
     assert whole < 5.0
+
+
+def test_without_its_package_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "opencc", None)
+    with pytest.raises(MissingExtra, match="opencc") as caught:
+        Chinese()
+    assert "chattts" in caught.value.hint
+
+
+def test_letters_of_other_alphabets_are_no_signs() -> None:
+    assert said("København 的 Ø20 孔") == "København 的 直径二十 孔"
 
 
 def test_case_decides() -> None:

@@ -41,7 +41,7 @@ _CURRENT = re.compile(
     rf"(?<![A-Za-z])(AC|DC)\s?(?P<a>{NUMBER})(?:\s?([-~])\s?(?P<b>{NUMBER}))?\s?(?P<u>[kmM]?[VA])(?![A-Za-z0-9])"
 )
 _CURRENT_AFTER = re.compile(r"\s?(AC|DC)(?![A-Za-z0-9])")
-_DIAMETER = re.compile(rf"Φ\s?({NUMBER})(?![\d.])")
+_DIAMETER = re.compile(rf"(?<![A-Za-z])[ΦØø]\s?({NUMBER})(?![\d.])")
 _CURRENTS = {"AC": "交流", "DC": "直流"}
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SIGNS = {"-": "负", "+": "正", "±": "正负", "+/-": "正负", "~": "约", "≈": "约"}
@@ -244,7 +244,7 @@ RULES = (
     Rule(_DASH_SCORE, _dash_score, "-"),
     Rule(_POWER, _power, "^⁰¹²³⁴⁵⁶⁷⁸⁹"),
     Rule(_TIMES, _times, "x×*X"),
-    Rule(_DIAMETER, _diameter, "Φ"),
+    Rule(_DIAMETER, _diameter, "ΦØø"),
     Rule(_QUANTITY, _quantity),
     Rule(_ANY_DIGITS, _rest),
 )
