@@ -10,7 +10,7 @@ import re
 from unicodedata import numeric
 
 from edged.text.chinese import measures, units
-from edged.text.chinese.numbers import LONGEST, call_digits, cardinal, digits, fraction, number, value
+from edged.text.chinese.numbers import call_digits, cardinal, digits, fraction, number, value
 from edged.text.chinese.rule import MASK, Rule, Scene, whole
 from edged.text.span import Span
 
@@ -72,7 +72,7 @@ def _quantity(match: re.Match[str], scene: Scene) -> Span:
     unit = _unit(scene, masked, end)
     counted = unit is not None or measures.follows(masked, match.start("a"), end)
     long_name = len(a) >= _LONG and a.isdigit() and not counted and not separator
-    said = call_digits(a) if long_name and len(a) != LONGEST + 1 else _said(a, scene, counted and not sign)
+    said = call_digits(a) if long_name else _said(a, scene, counted and not sign)
     kind = "identifier" if long_name else "decimal" if "." in a else "cardinal"
     if sign:
         said, kind = _SIGNS[sign] + said, "negative" if sign == "-" else "math"
@@ -185,8 +185,7 @@ def _dash_score(match: re.Match[str], scene: Scene) -> Span | None:
 
 
 def _exponent(written: str) -> str:
-    sign = "负" if written[0] == "-" else ""
-    return f"{sign}{cardinal(written.lstrip('+-'))}次方"
+    return f"{'负' if written[0] == '-' else ''}{cardinal(written.lstrip('+-'))}次方"
 
 
 def _power(match: re.Match[str], _: Scene) -> Span | None:
