@@ -15,10 +15,12 @@ from edged.errors import BadValue, BundleError
 from edged.job import Params
 from edged.voices.chattts import frontend as front
 from edged.voices.chattts.prompts import LEVELS, code_prompt, level, refine_prompt, speed_level
+from edged.voices.chattts.reading import reader
 from edged.voices.chattts.tokens import TAGS, Spoken, Tokens
 from edged.voices.chattts.utterance import ChatUtterance
 
 MOST = 24
+READER = reader()
 CONTROLS = (
     "[uv_break]",
     "[Ptts]",
@@ -128,7 +130,7 @@ def test_no_text_can_write_a_control_token(tokens: Tokens, text: str) -> None:
 @LIMITED
 @given(text=TEXTS)
 def test_an_utterance_has_its_control_tokens_where_they_belong(tokens: Tokens, text: str) -> None:
-    made = front.ChatFrontend(tokens, most=MOST, speaker=3, embedded=True, speed=5)
+    made = front.ChatFrontend(tokens, reader(), most=MOST, speaker=3, embedded=True, speed=5)
     for number, utterance in enumerate(made.utterances(text, Params())):
         ids = utterance.symbols
         assert isinstance(utterance, ChatUtterance)
@@ -144,11 +146,11 @@ def spoken_text(made: front.ChatFrontend, joint: Any, text: str) -> list[str]:
 
 
 def test_sentences_are_utterances(tokens: Tokens, joint: Any) -> None:
-    made = front.ChatFrontend(tokens, most=40, speaker=0, embedded=False)
+    made = front.ChatFrontend(tokens, reader(), most=40, speaker=0, embedded=False)
     text = "Hello world. The time is 3.5! 你好。我们是？\n\nGood-day"
     assert [words(s) for s in spoken_text(made, joint, text)] == [
         "helloworld",
-        "thetimeis35",
+        "thetimeisthreepointfive",
         "你好",
         "我们是",
         "goodday",
@@ -158,7 +160,7 @@ def test_sentences_are_utterances(tokens: Tokens, joint: Any) -> None:
 
 
 def test_a_long_sentence_is_cut_between_words_and_nothing_is_lost(tokens: Tokens, joint: Any) -> None:
-    made = front.ChatFrontend(tokens, most=MOST, speaker=0, embedded=False)
+    made = front.ChatFrontend(tokens, reader(), most=MOST, speaker=0, embedded=False)
     text = "the time, " * 30 + "world" * 40 + " " + "日" * 200
     assert words("".join(spoken_text(made, joint, text))) == words(text)
 
@@ -172,7 +174,7 @@ def test_cuts_prefer_marks_then_words() -> None:
 
 
 def test_silent_text_gives_no_utterance(tokens: Tokens) -> None:
-    made = front.ChatFrontend(tokens, most=MOST, speaker=0, embedded=False)
+    made = front.ChatFrontend(tokens, reader(), most=MOST, speaker=0, embedded=False)
     for text in ("", "\n\n", "... !!! ???", "[] [_]", "\u4e02" * 3 + "😀"):
         assert [u for u in made.utterances(text, Params()) if not any(u.symbols)] == []
 
@@ -181,7 +183,7 @@ def test_silent_text_gives_no_utterance(tokens: Tokens) -> None:
     "text", ["!" * 100_000 + "x", "[" * 100_000, "a" * 100_000, "。 " * 50_000, '"' * 100_000]
 )
 def test_hostile_text_takes_linear_time(tokens: Tokens, text: str) -> None:
-    made = front.ChatFrontend(tokens, most=MOST, speaker=0, embedded=False)
+    made = front.ChatFrontend(tokens, reader(), most=MOST, speaker=0, embedded=False)
     produced: Iterator[object] = made.utterances(text, Params())
     assert sum(1 for _ in produced) < 100_000
 
@@ -190,3 +192,32 @@ def test_a_file_that_is_no_tokenizer_is_a_bundle_error(tmp_path: Path) -> None:
     (tmp_path / "t.json").write_text("{}")
     with pytest.raises(BundleError, match="not a tokenizer"):
         Tokens(tmp_path / "t.json")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("今年4月15日", "今年四月十五日"),
+        ("3号门 24 V DC", "三号门二十四伏直流"),
+        ("Door 3 is open", "dooris"),
+    ],
+)
+def test_numbers_are_words_before_they_are_tokens(
+    tokens: Tokens, monkeypatch: pytest.MonkeyPatch, text: str, said: str
+) -> None:
+    given_to_the_tokenizer: list[str] = []
+    speech = tokens.speech
+    monkeypatch.setattr(tokens, "speech", lambda t: given_to_the_tokenizer.append(t) or speech(t))
+    made = front.ChatFrontend(tokens, reader(), most=MOST, speaker=0, embedded=False)
+    list(made.utterances(text, Params()))
+    heard = words("".join(given_to_the_tokenizer))
+    assert not any(map(str.isdigit, heard))
+    assert heard.replace("three", "").replace("open", "") == said
+
+
+@LIMITED
+@given(text=st.lists(st.one_of(PIECES, st.integers(0, 10**12).map(str)), max_size=8).map("".join))
+def test_no_digit_reaches_the_tokenizer(tokens: Tokens, text: str) -> None:
+    made = front.ChatFrontend(tokens, READER, most=MOST, speaker=0, embedded=False)
+    for utterance in made.utterances(text, Params()):
+        assert not any(map(str.isdigit, tokens.written(utterance.symbols[3:-1])))

@@ -102,3 +102,23 @@ def test_a_long_text_takes_little_time():
     start = time.perf_counter()
     check(text, ANY)
     assert time.perf_counter() - start < 2.0
+
+
+@pytest.mark.parametrize(
+    ("text", "clean"),
+    [
+        ("5 µm 和 10 kΩ", "5 µm 和 10 kΩ"),
+        ("３～５", "３~５"),
+        ("５＋３", "５+３"),
+        ("1∶500", "1∶500"),
+        ("30㎡", "30㎡"),
+    ],
+)
+def test_signs_that_a_reader_of_chinese_has_words_for_are_kept(text: str, clean: str) -> None:
+    result = check(text, ("zh", "en"))
+    assert (result.text, result.skipped) == (clean, 0)
+
+
+def test_a_greek_word_is_still_foreign() -> None:
+    with pytest.raises(UnsupportedText):
+        check("你好 γειά", ("zh",))

@@ -19,10 +19,13 @@ _SCRIPTS: dict[str, tuple[str, ...]] = {
     "en": ("LATIN",),
     "zh": ("LATIN", "CJK", "BOPOMOFO"),
 }
+_SIGN_LETTERS = ("GREEK", "MICRO SIGN", "OHM SIGN")
 _LINE_BREAKS = frozenset("\n\x0b\x0c\x85\u2028\u2029")
-_SYMBOLS_WITH_SOUND = frozenset("+=<>~|±×÷≤≥≈≠−√∞°©®™℃℉№`^")
+_SYMBOLS_WITH_SOUND = frozenset("+=<>~|±×÷≤≥≈≠−√∞°©®™℃℉№`^∶∼⌀")
+_SQUARED_UNITS = ("\u3371", "\u33df")  # ㎡ and its like, which readers of Chinese know
 # Greek letters that stand alone are signs, of units above all; a Greek word is another language.
 _GREEK = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9\u00b5\u2126](?![\u0370-\u03ff])")
+_GREEK_WORD = re.compile(r"[\u0370-\u03ff]{2}")
 _UNITS = {"\u00b5": " micro ", "\u03bc": " micro ", "\u2126": " ohm ", "\u03a9": " ohm "}
 _MARKS = 8  # combining marks on one letter; no language has more
 _NAMED_AT_MOST = 5  # characters in the message of a refusal
@@ -50,6 +53,8 @@ def check(text: str, languages: Sequence[str]) -> Checked:
         text = _without_towers(text)
     skipped = length - len(text)
     text = unicodedata.normalize("NFC", text)
+    if "CJK" in scripts and not _GREEK_WORD.search(text):
+        scripts += _SIGN_LETTERS  # their readers know 5 μm and α
     if scripts and "GREEK" not in scripts:
         text = _GREEK.sub(_name_letter, text)
     seen: dict[str, tuple[int, str]] = {}  # a text has few different characters
@@ -117,12 +122,22 @@ def _judge(character: str, scripts: tuple[str, ...]) -> tuple[int, str]:
     if kind[0] == "L":
         return _letter(character, kind, scripts)
     if kind in ("So", "Sm", "Sk"):
-        return (_KEEP, character) if character in _SYMBOLS_WITH_SOUND else (_SPACE, " ")
+        return _symbol(character, scripts)
     if kind in ("Cf", "Me") or "\ufe00" <= character <= "\ufe0f":
         return _DROP, ""  # invisible within a word: bidi marks, soft hyphens, emoji selectors
     if kind[0] == "C":
         return _SPACE, " "
     return _KEEP, character
+
+
+def _symbol(character: str, scripts: tuple[str, ...]) -> tuple[int, str]:
+    """Signs that readers have words for; full-width ones as the usual ones."""
+    usual = unicodedata.normalize("NFKC", character) if character >= "\uff00" else character
+    if usual.isascii() or usual in _SYMBOLS_WITH_SOUND:
+        return _KEEP, usual
+    if "CJK" in scripts and _SQUARED_UNITS[0] <= character <= _SQUARED_UNITS[1]:
+        return _KEEP, character
+    return _SPACE, " "
 
 
 def _letter(character: str, kind: str, scripts: tuple[str, ...]) -> tuple[int, str]:

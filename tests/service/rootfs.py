@@ -25,8 +25,8 @@ PACKAGES = "systemd,systemd-sysv,dbus,libpam-systemd,python3,libportaudio2,libas
 EXTRAS = ("voice-en", "chattts")
 # Importing them as root leaves their compiled form, which the service may not write.
 MODULES = (
-    "asyncio, click, hibari, msgspec, numpy, onnx, onnxruntime, psutil, rich, sounddevice, soundfile, soxr, "
-    "tokenizers, yaml, zmq.auth.thread"
+    "asyncio, click, hibari, msgspec, numpy, onnx, onnxruntime, opencc, psutil, rich, sounddevice, "
+    "soundfile, soxr, tokenizers, yaml, zmq.auth.thread"
 )
 TIMEOUT_S = 600
 KEPT_S = 7 * 86_400

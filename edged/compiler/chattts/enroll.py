@@ -15,6 +15,7 @@ from edged.bundle import Bundle
 from edged.engine.buffers import Arena
 from edged.errors import BadValue
 from edged.voices.chattts import speakers
+from edged.voices.chattts.reading import reader
 from edged.voices.chattts.tokens import Tokens
 from edged.voices.chattts.voice import engine, sample_limit
 
@@ -34,7 +35,8 @@ def prompt_code(bundle: Bundle, audio: Path, text: str) -> str:
     rate = bundle.manifest.sample_rate
     samples = read(audio, rate)
     seconds = len(samples) / rate
-    said = len(Tokens(bundle.data_path("tokenizer")).speech(text).ids)
+    words = reader().read(text)
+    said = len(Tokens(bundle.data_path("tokenizer")).speech(words).ids)
     longest = (sample_limit(bundle) - said) * SAMPLES_A_CODE / rate
     if longest < SHORTEST_S:
         raise BadValue(

@@ -31,6 +31,7 @@ from edged.job import Params
 from edged.voices.chattts import data
 from edged.voices.chattts.frontend import ChatFrontend
 from edged.voices.chattts.generator import Generator, prompt_rows
+from edged.voices.chattts.reading import reader
 from edged.voices.chattts.synth import SpeakerData
 from edged.voices.chattts.tokens import Tokens
 from edged.voices.chattts.voice import engine, speaker_data
@@ -57,6 +58,7 @@ def prompts(bundle: Bundle) -> list[Prompt]:
     person = data.read(bundle.data_path("speakers"), data.Speakers).voices[0]
     frontend = ChatFrontend(
         Tokens(bundle.data_path("tokenizer")),
+        reader(),
         most=bundle.limit("max_text"),
         speaker=0,
         embedded=bool(person.code),

@@ -1,8 +1,9 @@
 """Text to utterances of prompt tokens, sentence by sentence, lazily. Text thread only.
 
-Marks the model has not learned become those it has; a sentence that is longer than an utterance may be is
+Numbers, units and signs are read as words first: the model has learned no digit. Marks it has not learned
+become those it has; a sentence that is longer than an utterance may be is
 cut after a mark, else between words, else anywhere. Every step is linear in the text. Neighbours:
-`tokens.py` and `prompts.py` make the ids; `synth.py` speaks them.
+`edged.text.runs` reads; `tokens.py` and `prompts.py` make the ids; `synth.py` speaks them.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 
 from edged.errors import BadSpeaker
 from edged.job import Params, Utterance
+from edged.text.runs import MixedReader
 from edged.voices.chattts import speakers
 from edged.voices.chattts.prompts import code_prompt, refine_prompt, speed_level
 from edged.voices.chattts.tokens import Spoken, Tokens
@@ -55,13 +57,15 @@ def _strongest(run: re.Match[str]) -> str:
 class ChatFrontend:
     """Implements `Frontend` for one named voice.
 
-    most: text tokens of an utterance. sample: ids of what the voice's recording says, if it has one.
-    speed: the pace of speed 1.0 in the model's steps. hidden: numbers of a speaker.
+    reader: turns what is written into words. most: text tokens of an utterance. sample: ids of what the
+    voice's recording says, if it has one. speed: the pace of speed 1.0 in the model's steps. hidden: numbers
+    of a speaker.
     """
 
     def __init__(
         self,
         tokens: Tokens,
+        reader: MixedReader,
         *,
         most: int,
         speaker: int,
@@ -71,6 +75,7 @@ class ChatFrontend:
         hidden: int = 0,
     ) -> None:
         self._tokens = tokens
+        self._reader = reader
         self._most = most
         self._speaker = speaker
         self._embedded = embedded
@@ -120,7 +125,7 @@ class ChatFrontend:
         return ChatUtterance(index, prompt, 0.0, self._speaker, vector, refine, (end - len(ids), end))
 
     def _pieces(self, line: str) -> Iterator[tuple[int, ...]]:
-        for sentence in sentences(plain(line)):
+        for sentence in sentences(plain(self._reader.read(line))):
             if any(map(str.isalnum, sentence)):
                 yield from cut(self._tokens.speech(sentence), self._most)
 

@@ -25,6 +25,7 @@ from edged.voices.api import Frontend, Synthesizer, Voice, VoiceCard
 from edged.voices.chattts import data, limits, speakers
 from edged.voices.chattts.frontend import ChatFrontend
 from edged.voices.chattts.generator import Generator
+from edged.voices.chattts.reading import reader
 from edged.voices.chattts.refine import Vocabulary
 from edged.voices.chattts.sound import HIDDEN, Sound, rings
 from edged.voices.chattts.synth import ChatSynthesizer, SpeakerData
@@ -75,7 +76,8 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
     sampling = data.read(bundle.data_path("sampling"), data.Sampling)
     gpt, vocoder = _engines(bundle, config, arena)
     generator = Generator(gpt, bundle.limit("prompt_piece"))
-    samples = [tokens.speech(person.text).ids for person in people]
+    words = reader()
+    samples = [tokens.speech(words.read(person.text)).ids for person in people]
     rows = [speaker_data(bundle, person) for person in people]
     for person, sample, row in zip(people, samples, rows, strict=True):
         check_prompt(bundle, person.name, len(sample) + len(row.prompt))
@@ -88,6 +90,7 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
     for index, (person, sample) in enumerate(zip(people, samples, strict=True)):
         frontend = ChatFrontend(
             tokens,
+            words,
             most=bundle.limit("max_text"),
             speaker=index,
             embedded=bool(person.code),

@@ -1,0 +1,1 @@
+"""Chinese (Mandarin) readings. Text thread; knows nothing about voices. `reader.py` is the entry."""

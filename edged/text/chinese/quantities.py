@@ -1,0 +1,249 @@
+"""Numbers that count or measure: signs, ranges, units, percentages, fractions, ratios, powers. Pure.
+
+One pattern finds a number with what may belong to it; what follows it decides what it is. The rules of dates,
+codes and money come before. Neighbours: `numbers.py`, `units.py`, `measures.py`.
+"""
+
+from __future__ import annotations
+
+import re
+from unicodedata import numeric
+
+from edged.text.chinese import measures, units
+from edged.text.chinese.numbers import call_digits, cardinal, digits, fraction, number, value
+from edged.text.chinese.rule import MASK, Rule, Scene, whole
+from edged.text.span import Span
+
+NUMBER = r"(?:\d{1,3}(?:,\d{3}){1,6}(?!\d)(?:\.\d+)?|\d+(?:\.\d+)?|\.\d+)"
+_QUANTITY = re.compile(
+    rf"(?<![\d.])(?P<sign>\+/-|[-+±~≈])?\s?(?P<a>{NUMBER})"
+    rf"(?:\s?(?P<sep>[-~]|至|到)\s?(?P<bsign>(?<!-)[-+])?(?P<b>{NUMBER}))?(?P<scale>\s?[%‰])?"
+)
+_ANY_DIGITS = re.compile(r"\d+")
+_ORDINAL = re.compile(r"(?<=第)\s?(\d{1,16})(?:(\s?[-~/、至到])\s?(\d{1,16}))?(?![\d.:])")
+_ENGLISH_ORDINAL = re.compile(r"(?<![\dA-Za-z.])(\d{1,4})(?:st|nd|rd|th)(?![A-Za-z0-9])")
+_HASH = re.compile(r"#\s?(\d{1,4})(?![\dA-Za-z.])|(?<![\dA-Za-z.])(\d{1,4})#(?!\d)")
+_NO = re.compile(r"(?:(?<![A-Za-z])[Nn][OoRr]\.?\s?|№\s?)(\d{1,6})(?![\dA-Za-z.])")
+_FRACTION = re.compile(
+    r"(?<![\d/.A-Za-z])(?P<sign>-)?(?:(?P<w>\d{1,3})[ ])?(?P<n>\d{1,5})/(?P<d>\d{1,5})(?![\d/]|\.\d)"
+)
+_VULGAR = re.compile(r"(?<![\d.,])(\d{1,3})([¼½¾⅐-⅞])")
+_RATIO = re.compile(r"(?<![\d:.])\d{1,6}(?:\.\d{1,4})?(?:\s?:\s?\d{1,7}(?:\.\d{1,4})?){1,4}(?![\d:]|\.\d)")
+_SCORE_BEFORE = re.compile(r"(?:比分|胜|负|平|领先|击败|战胜|总分|得分|结果|赢|输)\D{0,4}$")
+_DASH_SCORE = re.compile(r"(?<![\d.-])(\d{1,3})-(\d{1,3})(?![\d.-])")
+_WINNER_BEFORE = re.compile(r"(?:比分|战胜|击败|领先|以)\D{0,2}$")
+_POWER = re.compile(
+    rf"(?<![\d.A-Za-z])({NUMBER})(?:\^\(?([-+]?\d{{1,4}})\)?|([⁻⁺]?[⁰¹²³⁴-⁹]{{1,4}}))(?![\d.])"
+)
+_SCIENTIFIC = re.compile(rf"(?<![\d.A-Za-z])(-)?({NUMBER})[eE]([-+]?\d{{1,3}})(?![\dA-Za-z]|\.\d)")
+_TIMES = re.compile(rf"(?<![\d.A-Za-z])({NUMBER})((?:\s?[x×*X]\s?{NUMBER}){{1,4}})(?![\d.])")
+_CURRENT = re.compile(
+    rf"(?<![A-Za-z])(AC|DC)\s?(?P<a>{NUMBER})(?:\s?([-~])\s?(?P<b>{NUMBER}))?\s?(?P<u>[kmM]?[VA])(?![A-Za-z0-9])"
+)
+_CURRENT_AFTER = re.compile(r"\s?(AC|DC)(?![A-Za-z0-9])")
+_DIAMETER = re.compile(rf"(?<![A-Za-z])[ΦØø]\s?({NUMBER})(?![\d.])")
+_CURRENTS = {"AC": "交流", "DC": "直流"}
+_SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+_SIGNS = {"-": "负", "+": "正", "±": "正负", "+/-": "正负", "~": "约", "≈": "约"}
+_SCALES = {"%": "百分之", "‰": "千分之"}
+_OPENING = "(（[【，,。;；:：=<>≤≥≠!！?？、/\"'|"
+_COUNTED_BEFORE = re.compile(rf"[\d{MASK}]\s?[\u4e00-\u9fff]{{1,3}}$")
+_MONEY_AFTER = re.compile(r"\s?[百千万亿]{0,2}(?:元|块|角|美元|美金|欧元|英镑|日元|港元|港币|人民币)")
+_LONG = 8  # digits: longer numbers that count nothing are numbers of things
+
+
+def _said(written: str, scene: Scene, measured: bool = False) -> str:
+    if scene.options.digits == "digits" and written.isdigit():
+        return digits(written)
+    return number(written, measured=measured)
+
+
+def _quantity(match: re.Match[str], scene: Scene) -> Span:
+    masked = match.string
+    start, end = match.span()
+    sign, a, separator, b = match["sign"], match["a"], match["sep"], match["b"]
+    before = masked[max(0, start - 6) : start]
+    if sign and not _stands(sign, before, spaced=match.start("a") - start > len(sign)):
+        start, sign = match.start("a"), None
+    elif not sign:
+        start = match.start("a")
+    if match["scale"]:
+        return Span(start, end, _scaled(match, sign, scene), "percent")
+    unit = _unit(scene, masked, end)
+    counted = unit is not None or measures.follows(masked, match.start("a"), end)
+    long_name = len(a) >= _LONG and a.isdigit() and not counted and not separator
+    said = call_digits(a) if long_name else _said(a, scene, counted and not sign)
+    kind = "identifier" if long_name else "decimal" if "." in a else "cardinal"
+    if sign:
+        said, kind = _SIGNS[sign] + said, "negative" if sign == "-" else "math"
+    if b:
+        other = _said(b, scene, counted and not match["bsign"])
+        said += _between(match, scene) + (_SIGNS[match["bsign"]] if match["bsign"] else "") + other
+        kind = "range"
+    if unit is not None:
+        return Span(start, unit.end, said + unit.name, "unit")
+    if _MONEY_AFTER.match(masked, end):
+        kind = "money"
+    return Span(start, end, said, kind)
+
+
+def _stands(sign: str, before: str, spaced: bool) -> bool:
+    """Whether a sign belongs to the number after it alone, not to what stands before it as well.
+
+    spaced: a blank stands between the sign and the number, as it does where the sign joins two.
+    """
+    left = before.rstrip()
+    last = left[-1:]
+    if sign in ("±", "+/-") or not last or last in _OPENING:
+        return True
+    if "\u4e00" <= last <= "\u9fff":
+        return _COUNTED_BEFORE.search(left) is None
+    return len(left) < len(before) and not spaced and sign != "~"
+
+
+def _between(match: re.Match[str], scene: Scene) -> str:
+    separator = match["sep"]
+    if separator in "至到":
+        return str(separator)
+    if separator == "-":
+        after = scene.after(match.end())
+        if after.lstrip()[:1] == "=":
+            return "减"
+        if _SCORE_BEFORE.search(scene.before(match.start())):
+            return "比"
+    return "到"
+
+
+def _unit(scene: Scene, masked: str, end: int) -> units.Unit | None:
+    spaced = masked.startswith(" ", end)
+    unit = units.read(masked, end + spaced, spaced)
+    if unit is None:
+        return None
+    current = _CURRENT_AFTER.match(masked, unit.end)
+    return units.Unit(current.end(), unit.name + _CURRENTS[current[1]]) if current else unit
+
+
+def _scaled(match: re.Match[str], sign: str | None, scene: Scene) -> str:
+    """5%: 百分之五; 100% is 百分之百."""
+    scale = _SCALES[match["scale"].strip()]
+    a, b = match["a"], match["b"]
+    said = _SIGNS[sign] if sign else ""
+    said += scale + ("百" if a == "100" and scale == "百分之" else number(a))
+    if b:
+        between = match["sep"] if match["sep"] in "至到" else "到"
+        said += between + (_SIGNS[match["bsign"]] if match["bsign"] else "")
+        said += scale + ("百" if b == "100" and scale == "百分之" else number(b))
+    return said
+
+
+def _ordinal(match: re.Match[str], _: Scene) -> Span:
+    said = cardinal(match[1])
+    if match[3]:
+        joint = match[2].strip()
+        said += {"-": "到", "~": "到", "/": "斜杠"}.get(joint, joint) + cardinal(match[3])
+    return whole(match, said, "ordinal")
+
+
+def _english_ordinal(match: re.Match[str], _: Scene) -> Span:
+    return whole(match, f"第{cardinal(match[1])}", "ordinal")
+
+
+def _numbered(match: re.Match[str], _: Scene) -> Span:
+    """#3 and 3# are 三号, as is No. 3."""
+    said = cardinal(next(filter(None, match.groups())))
+    follows = match.string.startswith("号", match.end())
+    return whole(match, said if follows else f"{said}号", "ordinal")
+
+
+def _fraction(match: re.Match[str], scene: Scene) -> Span | None:
+    if not int(match["d"]):
+        return None
+    start = match.start("n") if match["w"] is None else match.start("w")
+    said = fraction(match["n"], match["d"])
+    if match["w"]:
+        said = f"{cardinal(match['w'])}又{said}"
+    if match["sign"] and _stands("-", scene.before(match.start(), 6), spaced=False):
+        return whole(match, f"负{said}", "fraction")
+    return Span(start, match.end(), said, "fraction")
+
+
+def _vulgar(match: re.Match[str], _: Scene) -> Span:
+    return whole(match, f"{cardinal(match[1])}又{value(numeric(match[2]))}", "fraction")
+
+
+def _ratio(match: re.Match[str], scene: Scene) -> Span:
+    parts = [number(part.strip()) for part in match.group().split(":")]
+    kind = "score" if _SCORE_BEFORE.search(scene.before(match.start())) else "ratio"
+    return whole(match, "比".join(parts), kind)
+
+
+def _dash_score(match: re.Match[str], scene: Scene) -> Span | None:
+    won = _WINNER_BEFORE.search(scene.before(match.start()))
+    if not won or units.read(scene.view, match.end(), spaced=False):
+        return None
+    return whole(match, f"{cardinal(match[1])}比{cardinal(match[2])}", "score")
+
+
+def _exponent(written: str) -> str:
+    return f"{'负' if written[0] == '-' else ''}{cardinal(written.lstrip('+-'))}次方"
+
+
+def _power(match: re.Match[str], _: Scene) -> Span | None:
+    exponent = match[2] or match[3].translate(_SUPERSCRIPTS)
+    if not exponent.lstrip("+-"):
+        return None
+    return whole(match, f"{number(match[1])}的{_exponent(exponent)}", "math")
+
+
+def _scientific(match: re.Match[str], _: Scene) -> Span:
+    sign = "负" if match[1] else ""
+    return whole(match, f"{sign}{number(match[2])}乘十的{_exponent(match[3])}", "math")
+
+
+def _times(match: re.Match[str], scene: Scene) -> Span:
+    factors = [match[1], *re.findall(NUMBER, match[2])]
+    said = "乘".join(number(factor) for factor in factors)
+    unit = _unit(scene, match.string, match.end())
+    end, name = (match.end(), "") if unit is None else (unit.end, unit.name)
+    return Span(match.start(), end, said + name, "math" if unit is None else "unit")
+
+
+def _current(match: re.Match[str], scene: Scene) -> Span:
+    said = _CURRENTS[match[1]] + number(match["a"], measured=True)
+    if match["b"]:
+        said += f"到{number(match['b'], measured=True)}"
+    unit = units.read(match.string, match.start("u"), False)
+    return whole(match, said + (unit.name if unit else ""), "unit")
+
+
+def _diameter(match: re.Match[str], scene: Scene) -> Span:
+    unit = _unit(scene, match.string, match.end())
+    end, name = (match.end(), "") if unit is None else (unit.end, unit.name)
+    named = scene.before(match.start(), 2) == "直径"
+    return Span(match.start(), end, f"{'' if named else '直径'}{number(match[1])}{name}", "unit")
+
+
+def _rest(match: re.Match[str], _: Scene) -> Span:
+    return whole(match, cardinal(match.group()), "cardinal")
+
+
+# Before codes, which would take their letters, and after them.
+EARLY = (
+    Rule(_ORDINAL, _ordinal, "第"),
+    Rule(_ENGLISH_ORDINAL, _english_ordinal, "tnrd"),
+    Rule(_NO, _numbered, "oOrR№"),
+    Rule(_HASH, _numbered, "#"),
+    Rule(_CURRENT, _current, "C"),
+    Rule(_SCIENTIFIC, _scientific, "eE"),
+)
+RULES = (
+    Rule(_VULGAR, _vulgar, "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"),
+    Rule(_FRACTION, _fraction, "/"),
+    Rule(_RATIO, _ratio, ":"),
+    Rule(_DASH_SCORE, _dash_score, "-"),
+    Rule(_POWER, _power, "^⁰¹²³⁴⁵⁶⁷⁸⁹"),
+    Rule(_TIMES, _times, "x×*X"),
+    Rule(_DIAMETER, _diameter, "ΦØø"),
+    Rule(_QUANTITY, _quantity),
+    Rule(_ANY_DIGITS, _rest),
+)

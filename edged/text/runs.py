@@ -1,0 +1,118 @@
+"""Chinese and English in one text: which stretch is read in which language. Pure, linear.
+
+A sentence without Han characters is English; in a sentence with some, so is a stretch of Latin letters that
+is a clause: three words, or two of which one is a function word. A name between Han characters (打开
+Bluetooth 设置) is part of the Chinese, and so are the numbers beside it. Neighbours: the readers of the
+languages below, frontends above.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from edged.text.span import Options, Span, apply
+
+Language = Literal["zh", "en"]
+
+_SENTENCE = re.compile(r"(?:[^。！？!?.\n]|\.(?!\s|$))+(?:[。！？!?\n]+|\.(?=\s|$)|$)|[。！？!?.\n]+")
+_HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
+_LATIN = re.compile("[A-Za-z]")
+_WITHOUT_HAN = re.compile("[^\u2e80-\u9fff\uf900-\ufaff\uff01-\uff0f\uff1a-\uff20\U00020000-\U0003ffff]+")
+# A number's unit and the parts of an address are no words.
+_WORD = re.compile(r"(?<![\w@./:\-])(?<!\d )[A-Za-z]?[a-z]+(?:['’][a-z]+)?(?![\w@/:]|[.\-]\w)")
+_FUNCTION_WORDS = frozenset(
+    """a an the is are was were be to of for at in on and or not with from by this that it you your please do
+    has have will can must if when no all""".split()
+)
+_BESIDE_HAN = re.compile(r"^[\d.,%]+(?=\s)")
+_BESIDE_HAN_AFTER = re.compile(r"(?<=\s)[\d.,%]+$")
+_WORDS_OF_A_CLAUSE = 3
+
+
+class Reader(Protocol):
+    """A language: the spans of a text that are read otherwise than they are written, ascending."""
+
+    def spans(self, text: str, options: Options) -> list[Span]: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """A stretch [start, end) of one language."""
+
+    start: int
+    end: int
+    language: Language
+
+
+def runs(text: str, default: Language = "zh") -> list[Run]:
+    """Runs that cover the text. default: of a text that has no letters at all."""
+    if not _HAN.search(text):
+        return [Run(0, len(text), "en" if _LATIN.search(text) else default)] if text else []
+    made: list[Run] = []
+    for sentence in _SENTENCE.finditer(text):
+        for run in _of_sentence(text, sentence.start(), sentence.end(), made[-1].language if made else "zh"):
+            if made and made[-1].language == run.language:
+                made[-1] = Run(made[-1].start, run.end, run.language)
+            else:
+                made.append(run)
+    return made
+
+
+def _of_sentence(text: str, start: int, end: int, before: Language) -> Iterator[Run]:
+    if not _HAN.search(text, start, end):
+        yield Run(start, end, "en" if _WORD.search(text, start, end) else before)
+        return
+    place = start
+    for stretch in _WITHOUT_HAN.finditer(text, start, end):
+        if _is_clause(stretch.group()):
+            first, last = _trimmed(stretch, text)
+            if place < first:
+                yield Run(place, first, "zh")
+            yield Run(first, last, "en")
+            place = last
+    if place < end:
+        yield Run(place, end, "zh")
+
+
+def _is_clause(stretch: str) -> bool:
+    words = [match.group().lower() for match in _WORD.finditer(stretch)]
+    return len(words) >= _WORDS_OF_A_CLAUSE or (
+        len(words) == _WORDS_OF_A_CLAUSE - 1 and not _FUNCTION_WORDS.isdisjoint(words)
+    )
+
+
+def _trimmed(stretch: re.Match[str], text: str) -> tuple[int, int]:
+    """Without blanks at its ends, and without numbers that touch a Han character."""
+    written = stretch.group()
+    first, last = stretch.span()
+    if first > 0 and (number := _BESIDE_HAN.match(written)):
+        first += number.end()
+    if last < len(text) and (number := _BESIDE_HAN_AFTER.search(written)):
+        last -= len(number.group())
+    while first < last and text[first].isspace():
+        first += 1
+    while last > first and text[last - 1].isspace():
+        last -= 1
+    return first, last
+
+
+class MixedReader:
+    """Implements `Reader` for texts of several languages. One object may serve any thread."""
+
+    def __init__(self, readers: Mapping[Language, Reader], default: Language = "zh") -> None:
+        self._readers = dict(readers)
+        self._default = default
+
+    def spans(self, text: str, options: Options) -> list[Span]:
+        made: list[Span] = []
+        for run in runs(text, self._default):
+            for span in self._readers[run.language].spans(text[run.start : run.end], options):
+                made.append(Span(run.start + span.start, run.start + span.end, span.spoken, span.kind))
+        return made
+
+    def read(self, text: str, options: Options | None = None) -> str:
+        """The text as it is said."""
+        return apply(text, self.spans(text, options or Options()))

@@ -1,0 +1,116 @@
+"""Languages of one text: which stretch is read by whom."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from edged.text.runs import MixedReader, Run, runs
+from edged.text.span import Options, Span, apply
+from edged.text.spelling import Spelling
+
+
+def parts(text: str) -> list[tuple[str, str]]:
+    return [(run.language, text[run.start : run.end]) for run in runs(text)]
+
+
+@pytest.mark.parametrize(
+    "text", ["打开 Bluetooth 设置", "按 STOP 按钮 3 次", "iPhone 15 手机", "电压24 V DC", "三号门"]
+)
+def test_names_inside_chinese_are_part_of_it(text: str) -> None:
+    assert parts(text) == [("zh", text)]
+
+
+@pytest.mark.parametrize("text", ["Door 3 is open.", "24 V DC", "The pipe is 5 m long", "v2.10.3"])
+def test_a_text_without_han_is_english(text: str) -> None:
+    assert parts(text) == [("en", text)]
+
+
+@pytest.mark.parametrize(
+    ("text", "english"),
+    [
+        ("提示 the pipe is 5 m long 结束", "the pipe is 5 m long"),
+        ("请读：press the red button 3次", "press the red button"),
+        ("第3 keep your hands off 12号", "keep your hands off"),
+        ("请说 stop it 谢谢", "stop it"),
+    ],
+)
+def test_a_clause_is_english_with_its_numbers(text: str, english: str) -> None:
+    assert [part for language, part in parts(text) if language == "en"] == [english]
+
+
+def test_a_sentence_is_read_in_its_own_language() -> None:
+    assert parts("警报。The door opens at 8:05. 请离开3号门。") == [
+        ("zh", "警报。"),
+        ("en", "The door opens at 8:05."),
+        ("zh", " 请离开3号门。"),
+    ]
+    assert parts("温度: 3.5. 12:30") == [("zh", "温度: 3.5. 12:30")]
+
+
+def test_a_text_without_letters_has_the_default_language() -> None:
+    assert runs("12:30", "zh") == [Run(0, 5, "zh")]
+    assert runs("12:30", "en") == [Run(0, 5, "en")]
+    assert runs("", "zh") == []
+
+
+@given(st.text(alphabet=st.sampled_from("ab Iz 3.5,。!?\n三门\ud800/@-%'")), st.sampled_from(("zh", "en")))
+def test_runs_cover_the_text(text: str, default: str) -> None:
+    found = runs(text, default)  # type: ignore[arg-type]
+    assert "".join(text[run.start : run.end] for run in found) == text
+    assert all(run.start < run.end for run in found)
+    assert all(a.language != b.language for a, b in pairwise(found))
+
+
+@pytest.mark.parametrize("unit", ["a", "a ", ".", "the 门", "1 ", "三", "a.b ", "a'", "\n", "x1 the of "])
+def test_time_grows_with_length_only(unit: str) -> None:
+    text = unit * (400_000 // len(unit))
+    start = time.process_time()
+    runs(text)
+    assert time.process_time() - start < 3.0
+
+
+class Marking:
+    """Marks the digits it was given."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+
+    def spans(self, text: str, options: Options) -> list[Span]:
+        return [Span(n, n + 1, self._mark, "cardinal") for n, c in enumerate(text) if c.isdigit()]
+
+
+def test_spans_are_places_in_the_whole_text() -> None:
+    reader = MixedReader({"zh": Marking("二"), "en": Marking("two")})
+    assert reader.read("共2台。Take 2 of them. 还有2") == "共二台。Take two of them. 还有二"
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("Door 3", "Door three"),
+        ("Line 4B", "Line four B"),
+        ("3.5 bar", "three point five bar"),
+        ("15", "one five"),
+        ("5 µm", "five micro m"),
+        ("½ ① ²", "zero point five one two"),
+    ],
+)
+def test_english_digits_are_spelled(text: str, said: str) -> None:
+    assert apply(text, Spelling().spans(text, Options())) == said
+
+
+@given(st.text())
+def test_spelling_leaves_no_digit(text: str) -> None:
+    spoken = apply(text, Spelling().spans(text, Options()))
+    assert not any(c.isdigit() for c in spoken)
+
+
+def test_apply_parts_words_of_scripts_with_spaces_only() -> None:
+    spans = [Span(1, 2, "three", "cardinal"), Span(3, 4, "", "markup")]
+    assert apply("D3x*y", spans) == "D three x y"
+    assert apply("共3台", [Span(1, 2, "三", "cardinal")]) == "共三台"
