@@ -65,7 +65,10 @@ def test_a_foreign_script_is_refused_and_at_most_five_characters_named():
     [("5 µm", "5  micro m"), ("10 kΩ", "10 k ohm"), ("about π", "about  pi"), ("Δ5", "delta 5")],
 )
 def test_single_greek_letters_are_signs(text, spoken):
-    assert check(text, ENGLISH).text == spoken
+    assert check(text, ("zh", "en")).text == spoken
+    assert check(text, ENGLISH).text == text  # the English reader knows them
+    with pytest.raises(UnsupportedText):
+        check(f"{text} and και", ENGLISH)
 
 
 @pytest.mark.parametrize("text", ["你好", "مرحبا", "こんにちは", "γειά", "שלום", "नमस्ते", "안녕"])

@@ -23,6 +23,7 @@ _LINE_BREAKS = frozenset("\n\x0b\x0c\x85\u2028\u2029")
 _SYMBOLS_WITH_SOUND = frozenset("+=<>~|±×÷≤≥≈≠−√∞°©®™℃℉№`^")
 # Greek letters that stand alone are signs, of units above all; a Greek word is another language.
 _GREEK = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9\u00b5\u2126](?![\u0370-\u03ff])")
+_GREEK_WORD = re.compile(r"[\u0370-\u03ff]{2}")
 _UNITS = {"\u00b5": " micro ", "\u03bc": " micro ", "\u2126": " ohm ", "\u03a9": " ohm "}
 _MARKS = 8  # combining marks on one letter; no language has more
 _NAMED_AT_MOST = 5  # characters in the message of a refusal
@@ -50,9 +51,12 @@ def check(text: str, languages: Sequence[str]) -> Checked:
         text = _without_towers(text)
     skipped = length - len(text)
     text = unicodedata.normalize("NFC", text)
-    if scripts and "GREEK" not in scripts:
-        text = _GREEK.sub(_name_letter, text)
     seen: dict[str, tuple[int, str]] = {}  # a text has few different characters
+    if scripts and "GREEK" not in scripts:
+        if scripts != _SCRIPTS["en"]:
+            text = _GREEK.sub(_name_letter, text)
+        elif not _GREEK_WORD.search(text):  # English readings know the signs
+            seen.update((letter, (_KEEP, letter)) for letter in _GREEK.findall(text))
     kept: list[str] = []
     foreign: list[str] = []
     for character in text:

@@ -6,7 +6,7 @@ a language (`english`, `chinese`) find spans; frontends apply them; an explanati
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,6 +15,7 @@ KINDS = frozenset(
     identifier version ip mac url email roman unit math acronym hashtag emoji width markup abbreviation
     traditional""".split()
 )
+_CLINGING = ".,;:!?"  # marks that a word follows after a space
 _EAST_ASIAN = "\u2e80"  # from here on scripts put no spaces between words
 
 
@@ -49,31 +50,79 @@ def apply(text: str, spans: Sequence[Span]) -> str:
 
     A space is added where two words would run together; East Asian scripts need none.
     """
-    parts: list[str] = []
+    return "".join(gap + said for _, _, gap, said in _pieces(text, spans))
+
+
+def then(text: str, first: Sequence[Span], second: Sequence[Span]) -> list[Span]:
+    """The spans of two readings one after the other: `second` is of what `first` makes of the text."""
+    places: list[tuple[int, int, int, int]] = []  # start and end, in the text and in what is said
+    said: list[str] = []
+    at = 0
+    for start, end, gap, out in _pieces(text, first):
+        places.append((start, end, at + len(gap), at + len(gap) + len(out)))
+        said += (gap, out)
+        at = places[-1][3]
+    spoken = "".join(said)
+    kinds = {span.start: span.kind for span in first}
+    ranges = [(begin, stop, kinds[start]) for start, _, begin, stop in places if start in kinds]
+    ranges += [(span.start, span.end, span.kind) for span in second]
+    found: list[Span] = []
+    place = reading = 0
+    for begin, stop, kind in _merged(sorted(ranges, key=lambda r: r[:2])):
+        silent = begin == stop  # left out by the first reading
+        while places[place][2] < begin if silent else places[place][3] <= begin:
+            place += 1
+        start = _origin(places[place], begin, kinds, False)
+        while place + 1 < len(places) and places[place + 1][2] < stop:
+            place += 1
+        end = _origin(places[place], stop, kinds, True)
+        inner: list[Span] = []
+        while reading < len(second) and second[reading].end <= stop:
+            span = second[reading]
+            inner.append(Span(span.start - begin, span.end - begin, span.spoken, span.kind))
+            reading += 1
+        found.append(Span(start, end, apply(spoken[begin:stop], inner), kind))
+        if silent:
+            place += 1
+    return found
+
+
+def _merged(ranges: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Ranges that overlap become one, of the first one's kind."""
+    merged: list[tuple[int, int, str]] = []
+    for begin, stop, kind in ranges:
+        if merged and begin < merged[-1][1]:
+            before = merged.pop()
+            begin, stop, kind = before[0], max(stop, before[1]), before[2]
+        merged.append((begin, stop, kind))
+    return merged
+
+
+def _origin(place: tuple[int, int, int, int], at: int, kinds: dict[int, str], ends: bool) -> int:
+    """Where in the text a position of what is said comes from."""
+    start, end, begin, stop = place
+    if start in kinds:
+        return end if ends else start
+    return start + min(max(at, begin), stop) - begin
+
+
+def _pieces(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int, str, str]]:
+    """Read and unread stretches in order: start, end, the space before it if any, what is said."""
     last = ""  # the last character so far
     at = 0
     cut = False  # something was left out here
-    for span in spans:
-        if span.start > at:
-            last = _append(parts, last, text[at : span.start], cut, at != 0)
-            cut = False
-        if span.spoken:
-            last = _append(parts, last, span.spoken, cut, True)
-            cut = False
-        else:
-            cut = True
-        at = span.end
-    if at < len(text):
-        _append(parts, last, text[at:], cut, at != 0)
-    return "".join(parts)
-
-
-def _append(parts: list[str], last: str, piece: str, cut: bool, seam: bool) -> str:
-    """Adds a piece, after a space where it needs one; returns the last character."""
-    if seam and last and _touch(last, piece, cut):
-        parts.append(" ")
-    parts.append(piece)
-    return piece[-1]
+    for span in [*spans, None]:
+        stretches = [(at, span.start if span else len(text), None), (span.start, span.end, span) if span else None]
+        for stretch in filter(None, stretches):
+            start, end, read = stretch
+            said = read.spoken if read else text[start:end]
+            if said:
+                yield start, end, " " if start and last and _touch(last, said, cut) else "", said
+                last, cut = said[-1], False
+            elif read:
+                yield start, end, "", ""
+                cut = True
+        at = span.end if span else at
 
 
 def _touch(last: str, piece: str, cut: bool) -> bool:
@@ -83,7 +132,5 @@ def _touch(last: str, piece: str, cut: bool) -> bool:
         return False
     if first.isalnum():
         return last.isalnum() or cut or last in _CLINGING
-    return cut and len(piece) > 1 and not piece[1].isspace()
-
-
-_CLINGING = ",;:!?"  # marks that a word follows after a space
+    inner = len(piece) > 1 and not piece[1].isspace()
+    return inner and (cut or (first in _CLINGING and piece[1].isalnum()))

@@ -32,8 +32,6 @@ _BEFORE_NUMBER = {
     "Pos": "Position", "pos": "position", "Stn": "Station", "Bldg": "Building", "Rm": "Room", "Ste": "Suite", "Flt": "Flight",
     "Nos": "Numbers", "nos": "numbers", "Pt": "Part", "ca": "about", "approx": "approximately", "Qty": "Quantity", "qty": "quantity",
 }  # fmt: skip
-_BARE = {"vs": "versus", "w/": "with", "Dr": "Doctor", "Mr": "Mister", "Mrs": "Missus", "Ltd": "Limited", "Inc": "Incorporated",
-         "approx": "approximately", "dept": "department", "qty": "quantity"}  # fmt: skip
 _VALUES = {"I": 1, "V": 5, "X": 10, "L": 50, "C": 100, "D": 500, "M": 1000}
 _NUMERAL = r"(?=[IVXLCDM])M{0,3}(?:CM|CD|D?C{0,3})(?:XC|XL|L?X{0,3})(?:IX|IV|V?I{0,3})"
 _PARTS = (
@@ -60,7 +58,10 @@ def _pointed(match: re.Match[str], say: Say) -> Reading:
 
 
 def _before_number(match: re.Match[str], say: Say) -> Reading:
-    return Reading("abbreviation", _BEFORE_NUMBER[match["it"].rstrip(".")])
+    """The letter of Rev. C belongs to it: no article, no Roman numeral."""
+    short = match[0].partition(" ")[0].rstrip(".")
+    letter = match.groupdict().get("letter")
+    return Reading("abbreviation", f"{_BEFORE_NUMBER[short]} {letter}" if letter else _BEFORE_NUMBER[short])
 
 
 def _doctor(match: re.Match[str], say: Say) -> Reading:
@@ -107,11 +108,11 @@ def _either(entries: dict[str, str]) -> str:
     return "|".join(map(re.escape, sorted(entries, key=len, reverse=True)))
 
 
-_NEXT_NUMBER = r"(?= ?(?:[\d\ufdd0#]|[A-Z](?![\w'.-])))"
+_NEXT_NUMBER = r"(?= ?[\d\ufdd0#])"
 RULES: list[Rule] = [
-    rule(rf"(?<!\w)(?P<it>(?:{_either(_BEFORE_NUMBER)})\.){_NEXT_NUMBER}", _before_number, digits=False),
-    rule(r"(?<!\w)(?P<it>(?:Rev|rev|Fig|Vol|Ver|ver|Sec|Ch|Mk|Pos|Rm|Qty|qty|approx|ca)) (?=[\d\ufdd0])", _before_number),
-    rule(r"(?<!\w)(?P<it>Rev) (?=[A-Z](?![\w'.-]))", _before_number, digits=False),
+    rule(rf"(?<!\w)(?:{_either(_BEFORE_NUMBER)})\.(?: (?P<letter>[A-Z])(?![\w'.-])|{_NEXT_NUMBER})", _before_number, digits=False),
+    rule(r"(?<!\w)(?:Rev|rev|Fig|Vol|Ver|ver|Sec|Ch|Mk|Pos|Rm|Qty|qty|approx|ca)(?= [\d\ufdd0])", _before_number),
+    rule(r"(?<!\w)(?:Rev) (?P<letter>[A-Z])(?![\w'.-])", _before_number, digits=False),
     rule(r"(?<!\w)(?P<it>Dr\.?)(?= [A-Z])", _doctor, digits=False),
     rule(r"(?<!\w)(?P<it>St\.)(?= [A-Z])", _saint, digits=False),
     rule(r"(?<=[a-z\ufdd0] )(?P<it>(?:St|Dr)\.)(?! [A-Z])", _road, digits=False),

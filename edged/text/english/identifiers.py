@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from edged.text.english import words
-from edged.text.english.letters import letters
+from edged.text.english.letters import is_spelled, letters
 from edged.text.english.quantities import N
 from edged.text.english.rule import Reading, Rule, Say, rule
 
@@ -43,6 +43,8 @@ def _is_serial(code: str) -> bool:
     runs = re.findall(r"[A-Za-z]+|\d+", code)
     if any(len(run) > 1 and not run.isupper() and not run.isdigit() for run in runs):
         return False
+    if len(runs) == 2 and len(runs[0]) > 3 and not is_spelled(runs[0]) and runs[0].isalpha():
+        return False  # COVID-19
     if any(run[0] == "0" and len(run) > 1 for run in runs):
         return True
     return sum(map(len, runs)) >= 7 or len(runs) > 4
@@ -100,7 +102,7 @@ def _thread(match: re.Match[str], say: Say) -> Reading:
 
 
 def _number_sign(match: re.Match[str], say: Say) -> Reading:
-    figures = match["it"]
+    figures = match["number"]
     plain = words.digits(figures) if len(figures) >= 7 else say.number(figures)
     return Reading("identifier", f"number {plain}")
 
@@ -142,7 +144,7 @@ THREADS: list[Rule] = [
     rule(rf"(?<!\w)M(?P<sizes>\d{{1,3}}(?:\.\d)?(?:[x×X]{N}){{1,2}})(?!\w|\.\d)", _thread),
 ]
 CODES: list[Rule] = [
-    rule(r"(?<![\w&])(?:#|№ ?)(?P<it>\d{1,18})(?!\w|[.,]\d)|(?<!\w)[Nn]o\. ?(?=\d)(?P<no>\d{1,18})(?!\w|[.,]\d)", _number_sign),
+    rule(r"(?:(?<![\w&])(?:#|№ ?)|(?<!\w)[Nn]o\. ?)(?P<number>\d{1,18})(?!\w|[.,]\d)", _number_sign),
     rule(r"(?<![^\W_])(?<![\d][.,])[A-Za-z0-9]{1,24}(?:[-_/](?=[A-Za-z0-9-]{0,12}\d)[A-Za-z0-9]{1,24}){0,5}(?![^\W_])", _code),
     rule(r"(?<![\w.,-])\d{1,12}(?:-\d{1,12}){2,6}(?![\w-])|(?<![\w.,-])0\d{1,11}-\d{1,12}(?![\w-])|(?<![\w.,-])\d{1,12}-0\d{1,11}(?![\w-]|[.,]\d)", _groups),
 ]

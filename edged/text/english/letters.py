@@ -54,10 +54,7 @@ def _acronym(match: re.Match[str], say: Say) -> Reading | None:
     word = match["word"]
     if not is_spelled(word):
         return None
-    ending = match["s"] or ""
-    if ending == "s" and len(word) > 1:
-        return Reading("acronym", words.spell(word) + "s")
-    return Reading("acronym", words.spell(word) + ending)
+    return Reading("acronym", words.spell(word) + ("'s" if match["s"] else ""))  # one letter takes 's in the plural
 
 
 def _listed(match: re.Match[str], say: Say) -> Reading:

@@ -81,11 +81,12 @@ def _parts(match: re.Match[str]) -> list[_Part]:
 
 
 def _with_unit(match: re.Match[str], say: Say) -> Reading | None:
+    parts = _parts(match)
     after = unit_after(match)
     if after is None:
-        return None
+        bare = match["by"] is None or match["first"] == "0" or match.string[match.end() : match.end() + 1].isalnum()
+        return None if bare else Reading(*_joined(match, parts, say))
     unit, joined = after
-    parts = _parts(match)
     kind, said = _joined(match, parts, say)
     single = joined or (parts[-1].single and len(parts) == 1)
     end = unit.end
@@ -155,12 +156,14 @@ def _fraction(match: re.Match[str], say: Say) -> Reading | None:
         return None
     whole = match["whole"]
     said = words.fraction(top, bottom, say.british)
+    after = unit_after(match)
+    if after and top >= 10 and bottom % 10 == 0:  # 50/60 Hz
+        return Reading("range", f"{say.cardinal(top)} slash {say.cardinal(bottom)} {after[0].many}", after[0].end)
     if whole:
         if said.startswith("one ") and "over" not in said:
             said = "a" + said[3:]
         said = f"{say.number(whole)} and {'an' + said[1:] if said.startswith('a eigh') else said}"
     said = _SIGNS.get(match["sign"] or "", "") + said
-    after = unit_after(match)
     if after is None:
         return Reading("fraction", said)
     unit, joined = after
@@ -248,10 +251,10 @@ FIRST: list[Rule] = [
     rule(rf"{_BEFORE}\d{{1,9}}(?:,\d{{1,9}}){{2,9}}(?<!,\d\d\d){_AFTER}", _listed),
     rule(rf"{_SIGN}{_BEFORE}(?P<first>\d{{1,15}},(?:\d{{1,2}}|\d{{4,9}})){_AFTER}", _comma),
     rule(_QUANTITY, _with_unit),
+    rule(r"(?<![\w.,])(?P<first>\d{1,4}(?:\.\d{1,3})?)[kK](?!\w)", _scaled),
     rule(rf"{_BEFORE}(?P<first>\d{{1,6}}) ?[x×](?= |$|[.,;!?)](?!\d)|\n)", _times),
 ]
 PLAIN: list[Rule] = [
-    rule(rf"(?<![\w.,])(?P<first>\d{{1,4}}(?:\.\d{{1,3}})?)[kK](?![\w])", _scaled),
     rule(_QUANTITY, _plain),
 ]
 LAST: list[Rule] = [rule(r"(?<![\w.,/-])[A-Za-zµΩ°℃℉%\u3371-\u33df]", _unit_alone, digits=False)]

@@ -6,6 +6,8 @@ the spans into the text with `edged.text.span.apply`. A pure function of text an
 
 from __future__ import annotations
 
+import re
+
 from edged.text.english import (
     abbreviations,
     addresses,
@@ -19,31 +21,37 @@ from edged.text.english import (
 )
 from edged.text.english.rule import Rule, Say, find
 from edged.text.fold import fold
-from edged.text.span import Options, Span
+from edged.text.span import Options, Span, apply, then
 
 # Whole shapes before their parts, and what a word before it names before what only looks like a number.
 _RULES: list[Rule] = [
     *signs.MARKUP,
     *signs.EMOJI,
     *addresses.RULES,
-    *letters.RULES_FIRST,
     *identifiers.FIRST,
+    *letters.RULES_FIRST,
     *calendar.RULES,
     *clock.RULES,
     *money.RULES,
     *addresses.VERSIONS,
     *identifiers.THREADS,
+    *signs.SIGNS_FIRST,
     *quantities.FIRST,
-    *identifiers.CODES,
     *signs.HASHTAGS,
+    *identifiers.CODES,
     *quantities.PLAIN,
+    *quantities.LAST,
+    *signs.FIGURES,
+    *signs.LAST,
     *abbreviations.RULES,
     *abbreviations.ROMANS,
     *letters.RULES,
-    *signs.SIGNS_FIRST,
-    *quantities.LAST,
-    *signs.LAST,
 ]
+
+
+# A word that touched a figure (St.5) stands free once the figure is a word, and is read then.
+_PASSES = 4
+_RUN = re.compile(r"\w+|[^\w\s]+|\s+")
 
 
 class English:
@@ -54,11 +62,18 @@ class English:
 
     def spans(self, text: str, options: Options) -> list[Span]:
         """Stretches in the order of the text, not overlapping. Linear in the text; raises for no text."""
+        spans = self._once(text, options)
+        for _ in range(_PASSES):
+            again = self._once(apply(text, spans), options) if spans else []
+            if not again:
+                break
+            spans = then(text, spans, again)
+        return spans
+
+    def _once(self, text: str, options: Options) -> list[Span]:
         folded = fold(text)
         spans = find(folded, _RULES, Say(options, self._british))
-        if folded is not text:
-            spans = _with_folded(text, folded, spans)
-        return spans
+        return spans if folded is text else _with_folded(text, folded, spans)
 
 
 def _with_folded(text: str, folded: str, spans: list[Span]) -> list[Span]:
@@ -75,12 +90,12 @@ def _with_folded(text: str, folded: str, spans: list[Span]) -> list[Span]:
 
 def _forms(text: str, folded: str, start: int, end: int) -> list[Span]:
     found: list[Span] = []
-    begin = -1
-    for index in range(start, end + 1):
-        differs = index < end and text[index] != folded[index] and folded[index].isascii()
-        if differs and begin < 0:
-            begin = index
-        elif not differs and begin >= 0:
-            found.append(Span(begin, index, folded[begin:index], "width"))
-            begin = -1
+    for run in _RUN.finditer(folded, start, end):
+        begin, stop = run.span()
+        if any(map(_is_form, text[begin:stop])):
+            found.append(Span(begin, stop, run[0], "width"))
     return found
+
+
+def _is_form(character: str) -> bool:
+    return "\uff01" <= character <= "\uff5e" or character >= "\U0001d400" or character == "\u3000"

@@ -8,7 +8,7 @@ import unicodedata
 from edged.text import shapes
 from edged.text.english import words
 from edged.text.english.letters import letters
-from edged.text.english.rule import HELD, Reading, Rule, Say, rule
+from edged.text.english.rule import Reading, Rule, Say, rule
 
 _WORDS = {
     "+": "plus", "−": "minus", "±": "plus or minus", "∓": "minus or plus", "×": "times", "÷": "divided by",
@@ -50,8 +50,15 @@ def _emoji(match: re.Match[str], say: Say) -> Reading:
 
 def _hashtag(match: re.Match[str], say: Say) -> Reading:
     parts = _CAMEL.findall(match[1])
-    said = [say.number(part) if part[0].isdigit() and part.isascii() else letters(part) for part in parts]
-    return Reading("hashtag", f"hashtag {' '.join(word if word.isupper() and len(word) == 1 else word.lower() if word.istitle() else word for word in said)}")
+    said = [
+        say.number(part)
+        if part.isascii() and part.isdigit()
+        else letters(part)
+        if part.isupper()
+        else part.lower()
+        for part in parts
+    ]
+    return Reading("hashtag", " ".join(["hashtag", *said]))
 
 
 def _handle(match: re.Match[str], say: Say) -> Reading:
@@ -142,11 +149,12 @@ SIGNS_FIRST: list[Rule] = [
     rule(r"(?<=[\w)\ufdd0])\^\(?([-−]?\d{1,4})\)?", _caret),
     rule(r"(?<=[\d\ufdd0]) ?\*{1,2} ?(?=[\d\ufdd0(A-Za-z])", _star),
 ]
-LAST: list[Rule] = [
+FIGURES: list[Rule] = [
     rule(r"[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,9}", _superscript, digits=False),
     rule(r"\d{1,18}", _leftover),
-    rule("[" + re.escape("".join(_WORDS)) + "]", _sign, digits=False),
-    rule(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])", _greek, digits=False),
     rule(r"[^\x00-\x7f\ufdd0\u0080-\u00b1\u00c0-\u024f]", _other_numeral, digits=False),
 ]
-assert HELD == "\ufdd0"
+LAST: list[Rule] = [
+    rule("[" + re.escape("".join(_WORDS)) + "]", _sign, digits=False),
+    rule(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])", _greek, digits=False),
+]
