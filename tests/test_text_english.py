@@ -120,10 +120,11 @@ def holds(text: str, options: Options) -> None:
 WRITTEN = st.lists(
     st.one_of(
         st.sampled_from(
-            """0 1 2 05 12 2026 417 1000000 00417 3.5 .5 1,250 1/2 ½ ² ³ ⁻ - − – + ± × x / : . , ; ! ? % ° °C µ µm mA V MW m
-            s in kg IP A B C I V X SN SN: No. Rev. Fig. p. Dr. St. etc. e.g. am PM $ € USD # @ & < > = * ** ` _ ~ ^ ( ) ' "
-            Door Line Phase Henry April Apr. Mon. in since www. .com http:// a@b.de v v2 version USB PLC 👍 5️⃣ １ Ａ ① Ⅻ ٣ <b>
-            </b> &amp; the at 24 60 00:1A 192.168 ::1 T Z h won ratio call""".split()
+            """0 1 2 05 12 2026 417 1000000 00417 3.5 .5 1,250 1/2 ½ ² ³ ⁻ - − – + ± × x / : . , ; ! ?
+            % ° °C µ µm mA V MW m s in kg IP A B C I V X SN SN: No. Rev. Fig. p. Dr. St. etc. e.g.
+            am PM $ € USD # @ & < > = * ** ` _ ~ ^ ( ) ' " Door Line Phase Henry April Apr. Mon. in
+            since www. .com http:// a@b.de v v2 version USB PLC 👍 5️⃣ １ Ａ ① Ⅻ ٣ <b> </b> &amp; the
+            at 24 60 00:1A 192.168 ::1 T Z h won ratio call""".split()
         ),
         st.sampled_from([" ", " ", " ", "\n"]),
     ),
@@ -132,7 +133,10 @@ WRITTEN = st.lists(
 
 
 @settings(max_examples=1500, deadline=None)
-@given(WRITTEN, st.sampled_from([Options(), Options(emoji="name"), Options(digits="digits"), Options(date_order="dmy")]))
+@given(
+    WRITTEN,
+    st.sampled_from([Options(), Options(emoji="name"), Options(digits="digits"), Options(date_order="dmy")]),
+)
 def test_no_figure_is_left_and_nothing_is_read_twice(text: str, options: Options) -> None:
     holds(text, options)
 
@@ -166,9 +170,12 @@ def value(said: str) -> int:
 
 @pytest.mark.parametrize(
     "piece",
-    """9 1, 1. 1/ 1- 1: a1 1a A A. a. #a @a a@ a.b. http:// <b <b> & &a ; * ** *a _ - -- ° 1x 1x1x 1² ½ 👍 5️⃣ Ａ IV I V m/ m/s/ µ $ $1
-    1$ (555) +1 00: ::1 1:1: a- v1. .1 ' " 1' Rev. e.g. \u200d \x00 \ud800 [ ( 1e <!-- 中 1中 word ٣ 1_ x^2""".split()
-    + ["1 ", "1 2 ", "- ", "A ", "a ", " ", "call 1 ", "1 000 ", "12 - "],
+    [
+        *"""9 1, 1. 1/ 1- 1: a1 1a A A. a. #a @a a@ a.b. http:// <b <b> & &a ; * ** *a _ - -- ° 1x
+        1x1x 1² ½ 👍 5️⃣ Ａ IV I V m/ m/s/ µ $ $1 1$ (555) +1 00: ::1 1:1: a- v1. .1 ' " 1' Rev.
+        e.g. \u200d \x00 \ud800 [ ( 1e <!-- 中 1中 word ٣ 1_ x^2""".split(),
+        *("1 ", "1 2 ", "- ", "A ", "a ", " ", "call 1 ", "1 000 ", "12 - "),
+    ],
 )
 def test_the_time_is_linear_in_the_text(piece: str) -> None:
     def seconds(length: int) -> float:

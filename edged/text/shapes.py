@@ -41,7 +41,7 @@ MAC = (
     r"|[0-9A-Fa-f]{4}(?:\.[0-9A-Fa-f]{4}){2})(?![\w:-]|\.\w)"
 )
 VERSION = (
-    r"(?<![\w.])(?:(?P<mark>[vV]\.?)(?P<marked>\d{1,6}(?:\.\d{1,6}){0,4})|(?P<bare>\d{1,6}(?:\.\d{1,6}){2,4}))"
+    r"(?<![\w.])(?:(?P<mark>v\.?|V\.?(?=\d{1,6}\.\d))(?P<marked>\d{1,6}(?:\.\d{1,6}){0,4})|(?P<bare>\d{1,6}(?:\.\d{1,6}){2,4}))"
     r"(?:[-+.]?(?P<stage>alpha|beta|rc|RC|dev|post|build)[.-]?(?P<count>\d{1,4})?)?(?![\w]|\.\d)"
 )
 
@@ -51,7 +51,10 @@ _BASE = (
 )
 _LOOK = "[\ufe0e\ufe0f\U0001f3fb-\U0001f3ff]?"
 _FLAG = "[\U0001f1e6-\U0001f1ff]"
-EMOJI = f"{_FLAG}{_FLAG}?|[0-9#*]\ufe0f?\u20e3|{_BASE}{_LOOK}(?:\u200d(?:{_BASE}|[\u2640\u2642\u2695]){_LOOK}){{0,8}}"
+EMOJI = (
+    f"{_FLAG}{_FLAG}?|[0-9#*]\ufe0f?\u20e3|{_BASE}{_LOOK}(?:\u200d(?:{_BASE}"
+    f"|[\u2640\u2642\u2695]){_LOOK}){{0,8}}"
+)
 _EMOJI = re.compile(f"(?:{EMOJI})")
 
 

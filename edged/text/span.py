@@ -112,7 +112,10 @@ def _pieces(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int, str, s
     at = 0
     cut = False  # something was left out here
     for span in [*spans, None]:
-        stretches = [(at, span.start if span else len(text), None), (span.start, span.end, span) if span else None]
+        stretches = [
+            (at, span.start if span else len(text), None),
+            (span.start, span.end, span) if span else None,
+        ]
         for stretch in filter(None, stretches):
             start, end, read = stretch
             said = read.spoken if read else text[start:end]

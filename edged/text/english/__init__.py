@@ -1,4 +1,4 @@
-"""English readings: numbers, dates, units, codes and signs in words. Text thread; knows nothing about voices."""
+"""English readings: numbers, dates, units, codes and signs in words. Text thread (and the CLI)."""
 
 from edged.text.english.reader import English
 

@@ -10,10 +10,10 @@ from edged.text.english.letters import letters
 from edged.text.english.rule import Reading, Rule, Say, rule
 
 SIGNS = {
-    ".": "dot", "/": "slash", ":": "colon", "-": "dash", "_": "underscore", "@": "at", "?": "question mark",
-    "=": "equals", "&": "and", "#": "hash", "%": "percent", "~": "tilde", "+": "plus", ",": "comma",
-    ";": "semicolon", "!": "exclamation mark", "$": "dollar", "'": "apostrophe", "(": "open parenthesis",
-    ")": "close parenthesis", "*": "star",
+    ".": "dot", "/": "slash", ":": "colon", "-": "dash", "_": "underscore", "@": "at",
+    "?": "question mark", "=": "equals", "&": "and", "#": "hash", "%": "percent", "~": "tilde",
+    "+": "plus", ",": "comma", ";": "semicolon", "!": "exclamation mark", "$": "dollar",
+    "'": "apostrophe", "(": "open parenthesis", ")": "close parenthesis", "*": "star",
 }  # fmt: skip
 _PART = re.compile(r"[A-Za-z]+|\d+|.", re.S)
 
@@ -81,7 +81,10 @@ def _after_word(match: re.Match[str], say: Say) -> Reading:
     return Reading("version", numbered(match["it"], say))
 
 
-_WORDS = "[Vv]ersion|[Ff]irmware|[Ss]oftware|[Rr]elease|[Rr]evision|[Bb]uild|[Dd]river|[Kk]ernel|Python|Linux|Ubuntu"
+_WORDS = (
+    "[Vv]ersion|[Ff]irmware|[Ss]oftware|[Rr]elease|[Rr]evision|[Bb]uild|[Dd]river|[Kk]ernel|Python|Linux"
+    "|Ubuntu"
+)
 
 RULES: list[Rule] = [
     rule(shapes.EMAIL, _email, digits=False),
@@ -91,6 +94,8 @@ RULES: list[Rule] = [
     rule(shapes.IPV6, _ipv6),
 ]
 VERSIONS: list[Rule] = [
-    rule(rf"(?<!\w)(?:{_WORDS}) (?:is |now )?(?P<it>\d{{1,6}}\.\d{{1,6}})(?![\w%°]|\.\d| ?[%°])", _after_word),
+    rule(
+        rf"(?<!\w)(?:{_WORDS}) (?:is |now )?(?P<it>\d{{1,6}}\.\d{{1,6}})(?![\w%°]|\.\d| ?[%°])", _after_word
+    ),
     rule(shapes.VERSION, _version),
 ]

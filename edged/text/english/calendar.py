@@ -7,9 +7,7 @@ import re
 from edged.text.english import words
 from edged.text.english.rule import Reading, Rule, Say, rule
 
-MONTHS = (
-    "January February March April May June July August September October November December"
-).split()
+MONTHS = ("January February March April May June July August September October November December").split()
 _NUMBER_OF = {name.lower()[:3]: number for number, name in enumerate(MONTHS, 1)}
 _MONTH = (
     r"(?P<month>January|February|March|April|May|June|July|August|September|October|November|December"
@@ -90,7 +88,9 @@ def _years(match: re.Match[str], say: Say) -> Reading | None:
         second = first[:2] + second
     if int(second) <= int(first):
         return None
-    return Reading("range", f"{words.year(int(first), say.british)} to {words.year(int(second), say.british)}")
+    return Reading(
+        "range", f"{words.year(int(first), say.british)} to {words.year(int(second), say.british)}"
+    )
 
 
 def _decade(match: re.Match[str], say: Say) -> Reading:
@@ -115,9 +115,12 @@ def _week(match: re.Match[str], say: Say) -> Reading:
 
 
 _END = r"(?![\w]|[./-]\d)"
-_YEAR_WORDS = "[Ii]n|[Ss]ince|[Uu]ntil|[Bb]y|[Yy]ear|[Dd]uring|[Bb]efore|[Aa]fter|[Ff]rom|[Oo]f|©|[Cc]opyright"
+_YEAR_WORDS = (
+    "[Ii]n|[Ss]ince|[Uu]ntil|[Bb]y|[Yy]ear|[Dd]uring|[Bb]efore|[Aa]fter|[Ff]rom|[Oo]f|©|[Cc]opyright"
+)
 _NOT_COUNTED = (
-    r"(?= ?(?:$|[.,;:!?)\n](?!\d))| (?:the|we|it|was|is|and|or|to|with|a|an|he|she|they|for|when|because|at|on)\b)"
+    r"(?= ?(?:$|[.,;:!?)\n](?!\d))| (?:the|we|it|was|is|and|or|to|with|a|an|he|she|they|for|when|because"
+    r"|at|on)\b)"
 )
 
 RULES: list[Rule] = [
@@ -125,7 +128,8 @@ RULES: list[Rule] = [
     rule(rf"(?<![\w.,:/-])(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_END}", _year_last),
     rule(r"(?<![\w.-])(\d{4})-W(\d{2})(?![\w-])", _week),
     rule(
-        rf"(?<!\w){_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![\w:%°/]|[.,]\d|-\d)(?:,? (?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d))?",
+        rf"(?<!\w){_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![\w:%°/]|[.,]\d|-\d)(?:,? "
+        rf"(?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d))?",
         _month_day,
     ),
     rule(
@@ -135,7 +139,10 @@ RULES: list[Rule] = [
     ),
     rule(rf"(?<!\w){_MONTH},? (?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d)", _month_year),
     rule(r"(?<![\w])Q([1-4])[ /-](\d{4})(?!\w)", _quarter),
-    rule(r"(?<![\w.,:/-])((?:1[5-9]|20)\d\d) ?[-–] ?((?:1[5-9]|20)\d\d|\d\d)(?![\w%°/-]|[.,]\d| ?[A-Za-z°%])", _years),
+    rule(
+        r"(?<![\w.,:/-])((?:1[5-9]|20)\d\d) ?[-–] ?((?:1[5-9]|20)\d\d|\d\d)(?![\w%°/-]|[.,]\d| ?[A-Za-z°%])",
+        _years,
+    ),
     rule(r"(?<![\w.,])((?:1[0-9]|20)\d0)'?s(?!\w)", _decade),
     rule(r"(?<!\w)'([2-9]0)s(?!\w)", _decade),
     rule(rf"(?<!\w)(?:{_YEAR_WORDS}) (?P<it>(?:1[1-9]|20)\d\d)(?!\w|[.,:/]\d|-\d){_NOT_COUNTED}", _year),

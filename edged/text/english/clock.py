@@ -95,6 +95,8 @@ def _military(match: re.Match[str], say: Say) -> Reading | None:
 
 
 def _ratio(match: re.Match[str], say: Say) -> Reading:
+    if edition := _EDITION.fullmatch(match["it"]):
+        return Reading("identifier", f"{say.number(edition[1])} colon {words.year(int(edition[2]))}")
     return Reading("ratio", " to ".join(say.number(part) for part in re.split(" ?: ?", match["it"])))
 
 
@@ -102,22 +104,34 @@ def _score(match: re.Match[str], say: Say) -> Reading:
     return Reading("score", " to ".join(say.number(part) for part in re.split("[-–:]", match["it"])))
 
 
+_EDITION = re.compile(r"(\d{3,6}):((?:19|20)\d\d)")  # of a standard: ISO 9001:2015
 _N = r"\d{1,9}(?:\.\d{1,9})?"
-_RATIO_WORDS = "[Rr]atio|[Ss]cale|[Aa]spect|[Mm]ix(?:ture|ing)?|[Gg]ear(?:ing)?|[Rr]eduction|[Oo]dds|[Dd]ilut(?:ion|e|ed)"
+_RATIO_WORDS = (
+    "[Rr]atio|[Ss]cale|[Aa]spect|[Mm]ix(?:ture|ing)?|[Gg]ear(?:ing)?|[Rr]eduction|[Oo]dds|[Dd]ilut(?:ion"
+    "|e|ed)"
+)
 _GAME = (
-    "[Ww]on|[Ll]ost|[Bb]eat(?: [A-Za-z]{1,20})?|[Ll]ead(?:s|ing)?|[Ss]core(?:d)?(?: is| was)?|[Tt]ied|[Dd]rew|[Vv]ictory|"
+    "[Ww]on|[Ll]ost|[Bb]eat(?: [A-Za-z]{1,20})?|[Ll]ead(?:s|ing)?|[Ss]core(?:d)?(?: is| was)?|[Tt]ied"
+    "|[Dd]rew|[Vv]ictory|"
     "[Dd]efeat|[Ff]inal"
 )
 
 RULES: list[Rule] = [
-    rule(rf"(?<!\w)(?:{_RATIO_WORDS})(?: (?:is|of|was|at|to|by|the))?:? (?P<it>{_N}(?: ?: ?{_N}){{1,3}})(?![\w:]|\.\d)", _ratio),
-    rule(rf"(?<![\w.,:])(?P<it>{_N}(?: ?: ?{_N}){{1,3}})(?= (?:{_RATIO_WORDS}|gearbox)\b)", _ratio),
+    rule(
+        rf"(?<!\w)(?:{_RATIO_WORDS})(?: (?:is|of|was|at|to|by|the))?:? (?P<it>{_N}"
+        rf"(?:(?: : |:){_N}){{1,3}})(?![\w:]|\.\d)",
+        _ratio,
+    ),
+    rule(rf"(?<![\w.,:])(?P<it>{_N}(?:(?: : |:){_N}){{1,3}})(?= (?:{_RATIO_WORDS}|gearbox)\b)", _ratio),
     rule(rf"(?<!\w)(?:{_GAME}):? (?P<it>\d{{1,3}}[-–:]\d{{1,3}})(?![\w%:/-]|\.\d)", _score),
     rule(rf"(?<![\w.,:]){_clock(1)} ?(?:-|–|to) ?{_clock(2)}", _range),
     rule(rf"(?:(?<=\ufdd0)(?P<at>T)|(?<![\w.,:])){_clock(1)}(?P<zone>Z(?!\w)|[+-]\d\d:?\d\d(?!\d))?", _one),
-    rule(rf"(?<![\w.,:])(?P<first>\d{{1,2}}) ?[-–] ?(?P<hour>\d{{1,2}})(?= ?[AaPp]\.?[Mm]){_HALF.format(n=1)}", _hour_range),
+    rule(
+        rf"(?<![\w.,:])(?P<first>\d{{1,2}}) ?[-–] ?(?P<hour>\d{{1,2}})(?= ?[AaPp]\.?[Mm]){_HALF.format(n=1)}",
+        _hour_range,
+    ),
     rule(rf"(?<![\w.,:])(?P<hour>\d{{1,2}})(?= ?[AaPp]\.?[Mm]){_HALF.format(n=1)}", _hour),
     rule(r"(?<![\w.,:-])(?P<it>[0]\d[0-5]\d)(?= ?(?:hours|hrs)\b)", _military),
     rule(r"(?<!\w)[Aa]t (?P<it>[0-2]\d[0-5]\d)(?= (?:hours|hrs)\b)", _military),
-    rule(rf"(?<![\w.,:])(?P<it>{_N}(?: ?: ?{_N}){{1,3}})(?![\w:]|\.\d)", _ratio),
+    rule(rf"(?<![\w.,:])(?P<it>{_N}(?:(?: : |:){_N}){{1,3}})(?![\w:]|\.\d)", _ratio),
 ]

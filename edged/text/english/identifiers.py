@@ -1,4 +1,4 @@
-"""Telephone numbers, serial and part numbers, codes of letters and digits: read so that they can be written down."""
+"""Telephone, serial and part numbers, codes: read so that a listener can write them down."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from edged.text.english.letters import is_spelled, letters
 from edged.text.english.quantities import N
 from edged.text.english.rule import Reading, Rule, Say, rule
 
+_FROM_TO = re.compile(r"([A-Z]{1,2})(\d{1,4})-\1(\d{1,4})")  # V1-V4
 _RUN = re.compile(r"[A-Za-z]+|\d+|[-/._]")
 _MARKS = {"-": "dash", "/": "slash", ".": "dot", "_": "underscore"}
 
@@ -20,7 +21,8 @@ def exact(code: str) -> str:
 
 def figures(text: str, say: Say) -> str:
     """Figures of a short code: up to two, and round hundreds, as a number; else digit by digit."""
-    if text[0] != "0" and (len(text) <= 2 or (len(text) <= 4 and text.endswith("00"))) or text == "0":
+    plain = len(text) <= 2 or (len(text) <= 4 and text.endswith("00"))
+    if text == "0" or (plain and text[0] != "0"):
         return say.cardinal(int(text))
     return words.digits(text)
 
@@ -52,9 +54,18 @@ def _is_serial(code: str) -> bool:
 
 def _code(match: re.Match[str], say: Say) -> Reading | None:
     code = match[0]
+    if ends := _FROM_TO.fullmatch(code):
+        letter = letters(ends[1])
+        first, second = figures(ends[2], say), figures(ends[3], say)
+        return Reading("range", f"{letter} {first} to {letter} {second}")
     if not any(c.isdigit() for c in code) or not any(c.isalpha() for c in code):
         return None
     return Reading("identifier", exact(code) if _is_serial(code) else short(code, say))
+
+
+def _pointed(match: re.Match[str], say: Say) -> Reading:
+    """Letters before a number with a point: PM2.5."""
+    return Reading("identifier", f"{letters(match[1])} {say.number(match[2])}")
 
 
 def _named(match: re.Match[str], say: Say) -> Reading | None:
@@ -108,7 +119,8 @@ def _number_sign(match: re.Match[str], say: Say) -> Reading:
 
 
 _STRONG = (
-    r"S/?N|P/?N|IMEI|VIN|ISBN|EAN|UPC|MAC|PIN|UUID|[Ss]erial|SERIAL|[Ss]erial (?:[Nn]o|[Nn]umber|[Nn]r)|[Pp]art (?:[Nn]o|[Nn]umber)"
+    r"S/?N|P/?N|IMEI|VIN|ISBN|EAN|UPC|MAC|PIN|UUID|[Ss]erial|SERIAL|[Ss]erial (?:[Nn]o|[Nn]umber"
+    r"|[Nn]r)|[Pp]art (?:[Nn]o|[Nn]umber)"
     r"|ID|[Aa]ccount|[Tt]racking|[Pp]asscode|[Pp]assword|[Bb]arcode|[Pp]ostcode|[Zz]ip|ZIP|[Ss]erials?"
 )
 _WEAK = (
@@ -116,7 +128,10 @@ _WEAK = (
     r"|[Ee]xtension|[Ee]xt|[Rr]eference|[Rr]ef|PO|RMA|[Mm]odel|[Aa]sset|[Ll]ocker|[Tt]rain|[Bb]us|[Hh]ighway|[Cc]hannel"
 )
 _JOINT = r"\.?(?: (?:no\.?|number|nr\.?|code|is))?(?: ?[:#=])? ?"
-_DIAL = r"[Cc]all|[Dd]ial|[Tt]el(?:ephone)?|[Pp]hone|[Ff]ax|[Mm]obile|[Cc]ell|[Ee]xt(?:ension)?|[Pp]ager|[Hh]otline"
+_DIAL = (
+    r"[Cc]all|[Dd]ial|[Tt]el(?:ephone)?|[Pp]hone|[Ff]ax|[Mm]obile|[Cc]ell|[Ee]xt(?:ension)?|[Pp]ager"
+    r"|[Hh]otline"
+)
 
 FIRST: list[Rule] = [
     rule(
@@ -132,7 +147,8 @@ FIRST: list[Rule] = [
         _telephone,
     ),
     rule(
-        rf"(?<!\w)(?:{_DIAL})(?: (?:us|me|him|her|at|on|number|no\.|is))?\.?:? ?(?P<it>\d{{2,5}}(?:[ -]\d{{2,5}}){{1,4}}|\d{{3,15}})(?![\w-]|[.,:]\d)",
+        rf"(?<!\w)(?:{_DIAL})(?: (?:us|me|him|her|at|on|number|no\.|is))?\.?:? ?(?P<it>\d{{2,5}}"
+        rf"(?:[ -]\d{{2,5}}){{1,4}}|\d{{3,15}})(?![\w-]|[.,:]\d)",
         _called,
     ),
     rule(
@@ -144,7 +160,14 @@ THREADS: list[Rule] = [
     rule(rf"(?<!\w)M(?P<sizes>\d{{1,3}}(?:\.\d)?(?:[x×X]{N}){{1,2}})(?!\w|\.\d)", _thread),
 ]
 CODES: list[Rule] = [
+    rule(r"(?<![\w.])([A-Za-z]{1,8})(\d{1,9}\.\d{1,9})(?!\w|\.\d)", _pointed),
     rule(r"(?:(?<![\w&])(?:#|№ ?)|(?<!\w)[Nn]o\. ?)(?P<number>\d{1,18})(?!\w|[.,]\d)", _number_sign),
-    rule(r"(?<![^\W_])(?<![\d][.,])[A-Za-z0-9]{1,24}(?:[-_/](?=[A-Za-z0-9-]{0,12}\d)[A-Za-z0-9]{1,24}){0,5}(?![^\W_])", _code),
-    rule(r"(?<![\w.,-])\d{1,12}(?:-\d{1,12}){2,6}(?![\w-])|(?<![\w.,-])0\d{1,11}-\d{1,12}(?![\w-])|(?<![\w.,-])\d{1,12}-0\d{1,11}(?![\w-]|[.,]\d)", _groups),
+    rule(
+        r"(?<![^\W_])(?<![\d][.,])[A-Za-z0-9]{1,24}(?:[-_/](?=[A-Za-z0-9-]{0,12}\d)[A-Za-z0-9]{1,24}){0,5}(?![^\W_])",
+        _code,
+    ),
+    rule(
+        r"(?<![\w.,-])\d{1,12}(?:-\d{1,12}){2,6}(?![\w-])|(?<![\w.,-])0\d{1,11}-\d{1,12}(?![\w-])|(?<![\w.,-])\d{1,12}-0\d{1,11}(?![\w-]|[.,]\d)",
+        _groups,
+    ),
 ]

@@ -25,13 +25,15 @@ _VOWELS = frozenset("AEIOUYaeiouy")
 
 SLASHED = {
     "I/O": "I O", "S/N": "S N", "P/N": "P N", "A/C": "A C", "N/A": "not applicable", "N/C": "N C",
-    "N/O": "N O", "R/W": "R W", "D/A": "D A", "A/D": "A D", "w/o": "without", "w/": "with", "W/O": "without",
-    "c/o": "care of", "TCP/IP": "T C P I P", "and/or": "and or", "Q/A": "Q A", "Q&A": "Q and A",
-    "R&D": "R and D", "P&ID": "P and I D", "AT&T": "A T and T", "O&M": "O and M", "M&A": "M and A",
-    "24/7": "twenty-four seven",
+    "N/O": "N O", "R/W": "R W", "D/A": "D A", "A/D": "A D", "w/o": "without", "w/": "with",
+    "W/O": "without", "c/o": "care of", "TCP/IP": "T C P I P", "and/or": "and or", "Q/A": "Q A",
+    "Q&A": "Q and A", "R&D": "R and D", "P&ID": "P and I D", "AT&T": "A T and T", "O&M": "O and M",
+    "M&A": "M and A", "24/7": "twenty-four seven",
 }  # fmt: skip
-IRREGULAR = {"IEEE": "I triple E", "IIOT": "I I O T", "IIoT": "I I O T", "IoT": "I O T", "PoE": "P O E",
-             "PhD": "P H D", "pH": "P H"}  # fmt: skip
+IRREGULAR = {
+    "IEEE": "I triple E", "IIOT": "I I O T", "IIoT": "I I O T", "IoT": "I O T", "PoE": "P O E",
+    "PhD": "P H D", "pH": "P H",
+}  # fmt: skip
 
 
 def is_spelled(word: str) -> bool:
@@ -43,7 +45,18 @@ def is_spelled(word: str) -> bool:
 
 def letters(run: str) -> str:
     """A run of letters of an address or a code: spelled, or a word in small letters."""
-    if len(run) == 1 or run.upper() in ("WWW", "HTTP", "HTTPS", "FTP", "HTML", "MQTT", "IO", "UK", "EU", "TV"):
+    if len(run) == 1 or run.upper() in (
+        "WWW",
+        "HTTP",
+        "HTTPS",
+        "FTP",
+        "HTML",
+        "MQTT",
+        "IO",
+        "UK",
+        "EU",
+        "TV",
+    ):
         return words.spell(run)
     if run.isupper():
         return words.spell(run) if len(run) <= 3 or is_spelled(run) else run.lower()
@@ -54,7 +67,9 @@ def _acronym(match: re.Match[str], say: Say) -> Reading | None:
     word = match["word"]
     if not is_spelled(word):
         return None
-    return Reading("acronym", words.spell(word) + ("'s" if match["s"] else ""))  # one letter takes 's in the plural
+    return Reading(
+        "acronym", words.spell(word) + ("'s" if match["s"] else "")
+    )  # one letter takes 's in the plural
 
 
 def _listed(match: re.Match[str], say: Say) -> Reading:
@@ -80,7 +95,11 @@ def _either(entries: list[str]) -> str:
 
 
 RULES_FIRST: list[Rule] = [
-    rule(rf"(?<![\w/])(?:{_either(list(SLASHED))})(?![\w/])(?<!w/)|(?<![\w/])w/(?=[ A-Za-z])(?!o\b)", _slashed, digits=False),
+    rule(
+        rf"(?<![\w/])(?:{_either(list(SLASHED))})(?![\w/])(?<!w/)|(?<![\w/])w/(?=[ A-Za-z])(?!o\b)",
+        _slashed,
+        digits=False,
+    ),
 ]
 RULES: list[Rule] = [
     rule(rf"(?<![\w])(?:{_either(list(IRREGULAR))})(?![\w])", _listed, digits=False),

@@ -66,7 +66,7 @@ def _money(match: re.Match[str], say: Say) -> Reading:
     minus = "minus " if match["sign"] else ""
     currency = match["cur"]
     if match["second"]:
-        one, many, *_ = _CURRENCIES[currency]
+        many = _CURRENCIES[currency][1]
         scale = f" {_SCALES.get(match['scale'], match['scale'])}" if match["scale"] else ""
         said = f"{say.number(match['first'])} to {say.number(match['second'])}{scale} {many}"
         return Reading("range", minus + said)
@@ -83,17 +83,21 @@ def _cents(match: re.Match[str], say: Say) -> Reading:
 
 _N = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})(?:\.\d{1,12})?"
 _SIGNS = "|".join(sorted(map(re.escape, _CURRENCIES), key=len, reverse=True))
-_SCALE = r"(?: ?(?P<scale>(?:hundred|thousand|million|billion|trillion|bn|mn|tn|MM|[kKmMbBT])(?![A-Za-z0-9])))?"
+_SCALE = (
+    r"(?: ?(?P<scale>(?:hundred|thousand|million|billion|trillion|bn|mn|tn|MM|[kKmMbBT])(?![A-Za-z0-9])))?"
+)
 _SIGN = r"(?P<sign>(?<![\w.])[-−] ?)?"
 
 RULES: list[Rule] = [
     rule(
-        rf"{_SIGN}(?<![A-Za-z$])(?P<cur>{_SIGNS}) ?(?P<first>{_N})(?:[-–](?:(?P=cur))?(?P<second>{_N}))?(?![\d]|[.,]\d)"
+        rf"{_SIGN}(?<![A-Za-z$])(?P<cur>{_SIGNS}) ?(?P<first>{_N})(?:[-–](?:(?P=cur))?"
+        rf"(?P<second>{_N}))?(?![\d]|[.,]\d)"
         rf"{_SCALE}(?P<per>/(?=[A-Za-z]))?",
         _money,
     ),
     rule(
-        rf"{_SIGN}(?<![\w.,])(?P<first>{_N})(?:[-–](?P<second>{_N}))?(?![\d]|[.,]\d){_SCALE} ?(?P<cur>{_SIGNS})(?![A-Za-z\d])"
+        rf"{_SIGN}(?<![\w.,])(?P<first>{_N})(?:[-–](?P<second>{_N}))?(?![\d]|[.,]\d){_SCALE} ?"
+        rf"(?P<cur>{_SIGNS})(?![A-Za-z\d])"
         r"(?P<per>/(?=[A-Za-z]))?",
         _money,
     ),

@@ -1,27 +1,31 @@
-"""Numbers with what belongs to them: signs, ranges, dimensions, fractions, units."""
+"""Numbers with what belongs to them: signs, ranges, dimensions, units."""
 
 from __future__ import annotations
 
 import re
-import unicodedata
 from typing import NamedTuple
 
 from edged.text.english import units, words
 from edged.text.english.rule import Reading, Rule, Say, rule
 
 N = r"(?:(?:\d{1,3}(?:,\d{3}){1,5}(?!\d)|\d{1,18})(?:\.\d{1,18})?|\.\d{1,18})"
-_SIGN = r"(?:(?P<sign>\+/-|[±∓]|(?<![\w)\]%°.\ufdd0])[-+−–]|−) ?)?"
+SIGN = r"(?:(?P<sign>\+/-|[±∓]|(?<![\w)\]%°.\ufdd0])[-+−–]|−) ?)?"
 _NEXT = r"(?:\+/-|[±+−-])?"
 LABELS = (
-    "Door Line Gate Zone Room Building Section Unit Terminal Platform Bay Track Level Floor Row Seat Class Type Model "
-    "Figure Table Appendix Step Station Dock Exit Hall Machine Robot Conveyor Belt Pump Valve Cell Area Sector Block Lane "
-    "Channel Slot Port Bus Route Apartment Suite Stage Phase Group Area Panel Cabinet Rack Aisle Wing Tank Motor Axis Press"
+    "Door Line Gate Zone Room Building Section Unit Terminal Platform Bay Track Level Floor Row Seat "
+    "Class Type Model Figure Table Appendix Step Station Dock Exit Hall Machine Robot Conveyor Belt "
+    "Pump Valve Cell Ar Sector Block Lane Channel Slot Port Bus Route Apartment Suite Stage Phase Group "
+    "Area Panel Cabinet Rack Aisle Wing Tank Motor Axis Press"
 ).split()
 _LABEL = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(LABELS)})s? (?:number )?$", re.I)
 _LETTER = re.compile(r" ?[A-Za-z](?![A-Za-z])")
-_SIGNS = {"-": "minus ", "−": "minus ", "–": "minus ", "+": "plus ", "±": "plus or minus ", "+/-": "plus or minus ",
-          "∓": "minus or plus "}  # fmt: skip
-_LONG_WORDS = re.compile(r"^ (?:long|wide|deep|high|thick|tall|diameter|pipe|bore|x|by|of|or less|max|min)\b|^ ?(?:$|[^\s\w])")
+SIGNS = {
+    "-": "minus ", "−": "minus ", "–": "minus ", "+": "plus ", "±": "plus or minus ",
+    "+/-": "plus or minus ", "∓": "minus or plus ",
+}  # fmt: skip
+_LONG_WORDS = re.compile(
+    r"^ (?:long|wide|deep|high|thick|tall|diameter|pipe|bore|x|by|of|or less|max|min)\b|^ ?(?:$|[^\s\w])"
+)
 
 
 class _Part(NamedTuple):
@@ -31,14 +35,14 @@ class _Part(NamedTuple):
     figures: str
 
     def spoken(self, say: Say) -> str:
-        return _SIGNS.get(self.sign, "") + say.number(self.figures)
+        return SIGNS.get(self.sign, "") + say.number(self.figures)
 
     @property
     def single(self) -> bool:
         return self.figures == "1" and self.sign not in ("±", "+/-")
 
 
-def _labelled(match: re.Match[str]) -> bool:
+def is_labelled(match: re.Match[str]) -> bool:
     """Whether it is the number of a thing: Door 4, Line 4B. Then a letter after it is no unit."""
     start = match.start()
     return _LABEL.search(match.string, max(0, start - 24), start) is not None
@@ -48,15 +52,16 @@ def unit_after(match: re.Match[str]) -> tuple[units.Found, bool] | None:
     """The unit after a number, and whether a hyphen joins them, as in 5-mm drill."""
     text, at = match.string, match.end()
     gap = text[at : at + 1]
-    if gap == '"' or (gap == "-" and text[at + 1 : at + 2] in '"°%/'):
-        if gap == "-" or text.count('"', max(0, at - 200), at) % 2:
-            return None
+    if gap == "-" and text[at + 1 : at + 2] in '"°%/':
+        return None
+    if gap == '"' and text.count('"', max(0, at - 200), at) % 2:  # it closes a quotation
+        return None
     start = at + 1 if gap in (" ", "-") and gap else at
     found = units.parse(text, start)
     if found is None or (gap and gap in " -" and text[start] in '"/'):
         return None
     symbol = text[start : found.end]
-    if _labelled(match) and _LETTER.match(text, at):
+    if is_labelled(match) and _LETTER.match(text, at):
         return None
     if symbol in units.SPACED and gap != " ":
         return None
@@ -84,7 +89,11 @@ def _with_unit(match: re.Match[str], say: Say) -> Reading | None:
     parts = _parts(match)
     after = unit_after(match)
     if after is None:
-        bare = match["by"] is None or match["first"] == "0" or match.string[match.end() : match.end() + 1].isalnum()
+        bare = (
+            match["by"] is None
+            or match["first"] == "0"
+            or match.string[match.end() : match.end() + 1].isalnum()
+        )
         return None if bare else Reading(*_joined(match, parts, say))
     unit, joined = after
     kind, said = _joined(match, parts, say)
@@ -120,7 +129,10 @@ def _joined(match: re.Match[str], parts: list[_Part], say: Say) -> tuple[str, st
 def _plain(match: re.Match[str], say: Say) -> Reading | None:
     if match["second"] is None and match.string[match.end() : match.end() + 1].isalnum():
         return None
-    kind, said = _joined(match, _parts(match), say)
+    parts = _parts(match)
+    kind, said = _joined(match, parts, say)
+    if kind == "range" and match["to"] == "-" and _falls(parts):
+        return Reading("identifier", f"{parts[0].spoken(say)} dash {parts[1].spoken(say)}")
     if kind == "cardinal":
         figures = match["first"]
         if say.options.digits == "digits":
@@ -130,6 +142,12 @@ def _plain(match: re.Match[str], say: Say) -> Reading | None:
     return Reading(kind, said)
 
 
+def _falls(parts: list[_Part]) -> bool:
+    """Whether the second of two plain figures is less than the first: EN 60204-1 is no range."""
+    first, second = (part.figures.replace(",", "") for part in parts[:2])
+    return first.isdigit() and second.isdigit() and int(second) < int(first) and len(parts) == 2
+
+
 def is_identifier(figures: str) -> bool:
     """Seven figures and more without commas name a thing, unless they are round; so do leading zeros."""
     if len(figures) > 1 and figures[0] == "0" and figures.isdigit():
@@ -137,79 +155,8 @@ def is_identifier(figures: str) -> bool:
     return "," not in figures and len(figures) >= 7 and not figures.endswith("000000")
 
 
-def _grouped(match: re.Match[str], say: Say) -> Reading | None:
-    """10 000 rpm: figures in groups of three with spaces, where a unit follows."""
-    after = unit_after(match)
-    if after is None or _labelled(match):
-        return None
-    sign = _SIGNS.get(match["sign"] or "", "")
-    return Reading("unit", f"{sign}{say.number(match['first'].replace(' ', ''))} {after[0].many}", after[0].end)
-
-
-_HIGH = "[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}"
-_GLYPHS = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"
-
-
-def _fraction(match: re.Match[str], say: Say) -> Reading | None:
-    top, bottom = map(int, unicodedata.normalize("NFKC", match["ratio"]).replace("\u2044", "/").split("/"))
-    if bottom == 0 or (match["whole"] and top >= bottom):
-        return None
-    whole = match["whole"]
-    said = words.fraction(top, bottom, say.british)
-    after = unit_after(match)
-    if after and top >= 10 and bottom % 10 == 0:  # 50/60 Hz
-        return Reading("range", f"{say.cardinal(top)} slash {say.cardinal(bottom)} {after[0].many}", after[0].end)
-    if whole:
-        if said.startswith("one ") and "over" not in said:
-            said = "a" + said[3:]
-        said = f"{say.number(whole)} and {'an' + said[1:] if said.startswith('a eigh') else said}"
-    said = _SIGNS.get(match["sign"] or "", "") + said
-    if after is None:
-        return Reading("fraction", said)
-    unit, joined = after
-    name = unit.one if joined or not whole else unit.many
-    return Reading("fraction", f"{said} {name}", unit.end)
-
-
-def _feet(match: re.Match[str], say: Say) -> Reading:
-    feet, inches = match["feet"], match["inches"]
-    said = f"{say.number(feet)} {'foot' if feet == '1' else 'feet'}"
-    if inches:
-        said += f" {say.number(inches)} {'inch' if inches == '1' else 'inches'}"
-    return Reading("unit", said)
-
-
-def _ordinal(match: re.Match[str], say: Say) -> Reading:
-    figures = match["it"].replace(",", "")
-    return Reading("ordinal", say.ordinal(int(figures[:-2])))
-
-
-def _power(match: re.Match[str], say: Say) -> Reading:
-    """1.5e-3, 1.5×10^-3, 10⁻³."""
-    mantissa = match["mantissa"] or match["factor"]
-    raised = (match["power"] or match["raised"] or match["high"]).translate(str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+"))
-    sign = "minus " if raised[0] in "-−" else ""
-    said = f"ten to the power of {sign}{say.number(raised.lstrip('+-−').lstrip('0') or '0')}"
-    if mantissa:
-        said = f"{_SIGNS.get(match['sign'] or '', '')}{say.number(mantissa)} times {said}"
-    after = unit_after(match)
-    return Reading("math", f"{said} {after[0].many}", after[0].end) if after else Reading("math", said)
-
-
 def _scaled(match: re.Match[str], say: Say) -> Reading:
     return Reading("cardinal", f"{say.number(match['first'])} thousand")
-
-
-def _listed(match: re.Match[str], say: Say) -> Reading:
-    return Reading("cardinal", ", ".join(say.number(part) for part in match[0].split(",")))
-
-
-def _comma(match: re.Match[str], say: Say) -> Reading:
-    """3,5 as in Europe: the comma is said, because it may stand for a point or part two numbers."""
-    whole, _, part = match["first"].partition(",")
-    said = f"{_SIGNS.get(match['sign'] or '', '')}{say.number(whole)} comma {words.digits(part)}"
-    after = unit_after(match)
-    return Reading("decimal", f"{said} {after[0].many}", after[0].end) if after else Reading("decimal", said)
 
 
 def _times(match: re.Match[str], say: Say) -> Reading:
@@ -221,38 +168,20 @@ def _unit_alone(match: re.Match[str], say: Say) -> Reading | None:
     return Reading("unit", found.many, found.end) if found and found.alone else None
 
 
-_BEFORE = r"(?<![\w.,])(?<!\d[:/-])"
-_AFTER = r"(?!\d|[.,]\d)"
+BEFORE = r"(?<![\w.,])(?<!\d[:/-])"
+AFTER = r"(?!\d|[.,]\d)"
 _TO_SAME = re.compile(rf" ?(?:-|–|—|\.\.\.?|…) ?(?P<sign>[+−-] ?)?(?P<number>{N}) ?(?=[A-Za-zµ°℃℉%])")
 _TO = r" ?(?:[-–—]|\.{2,3}|…|±|\+/-) ?"
 _QUANTITY = (
-    rf"{_SIGN}{_BEFORE}(?P<first>{N})"
-    rf"(?:(?:(?P<to>{_TO})|(?P<by> ?[xX×] ?))(?P<second>{_NEXT}{N})(?: ?[xX×] ?(?P<third>{N}))?(?![xX×]\d|[-–/]\w))?{_AFTER}"
+    rf"{SIGN}{BEFORE}(?P<first>{N})"
+    rf"(?:(?:(?P<to>{_TO})|(?P<by> ?[xX×] ?))(?P<second>{_NEXT}{N})(?: ?[xX×] ?(?P<third>{N}))?"
+    rf"(?![xX×]\d|[-–/]\w))?{AFTER}"
 )
 
 FIRST: list[Rule] = [
-    rule(
-        rf"{_SIGN}{_BEFORE}(?:(?P<mantissa>{N})[eE](?P<power>[+−-]?\d{{1,4}})|(?:(?P<factor>{N}) ?[×x*·] ?)?10"
-        rf"(?:(?:\^|\*\*)\(?(?P<raised>[+−-]?\d{{1,4}})\)?|(?P<high>{_HIGH})))(?![\w.]\w|\w)",
-        _power,
-    ),
-    rule(
-        rf"{_SIGN}{_BEFORE}(?:(?P<whole>\d{{1,9}}) ?)?(?P<ratio>[{_GLYPHS}])",
-        _fraction,
-        digits=False,
-    ),
-    rule(
-        rf"{_SIGN}(?<![\w.,/:-])(?:(?P<whole>\d{{1,6}})[ -])?(?P<ratio>\d{{1,3}}/\d{{1,4}})(?![\w/]|[.,]\d|-\d)",
-        _fraction,
-    ),
-    rule(r"(?<![\w.,])(?P<feet>\d{1,5})' ?(?:(?P<inches>\d{1,2}(?:\.\d{1,4})?)\")?(?![\w'])", _feet),
-    rule(r"(?<![\w.,])(?P<it>(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})(?:st|nd|rd|th|ST|ND|RD|TH))(?!\w)", _ordinal),
-    rule(rf"{_SIGN}{_BEFORE}(?P<first>\d{{1,3}}(?: \d{{3}}){{1,4}})(?=[ -]?[A-Za-z°µΩ%℃℉]){_AFTER}", _grouped),
-    rule(rf"{_BEFORE}\d{{1,9}}(?:,\d{{1,9}}){{2,9}}(?<!,\d\d\d){_AFTER}", _listed),
-    rule(rf"{_SIGN}{_BEFORE}(?P<first>\d{{1,15}},(?:\d{{1,2}}|\d{{4,9}})){_AFTER}", _comma),
     rule(_QUANTITY, _with_unit),
     rule(r"(?<![\w.,])(?P<first>\d{1,4}(?:\.\d{1,3})?)[kK](?!\w)", _scaled),
-    rule(rf"{_BEFORE}(?P<first>\d{{1,6}}) ?[x×](?= |$|[.,;!?)](?!\d)|\n)", _times),
+    rule(rf"{BEFORE}(?P<first>\d{{1,6}}) ?[x×](?= |$|[.,;!?)](?!\d)|\n)", _times),
 ]
 PLAIN: list[Rule] = [
     rule(_QUANTITY, _plain),

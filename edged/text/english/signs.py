@@ -11,31 +11,37 @@ from edged.text.english.letters import letters
 from edged.text.english.rule import Reading, Rule, Say, rule
 
 _WORDS = {
-    "+": "plus", "−": "minus", "±": "plus or minus", "∓": "minus or plus", "×": "times", "÷": "divided by",
-    "=": "equals", "≠": "is not equal to", "≈": "is approximately", "≅": "is approximately", "≡": "is identical to",
-    "<": "less than", ">": "greater than", "≤": "less than or equal to", "≥": "greater than or equal to",
-    "≪": "much less than", "≫": "much greater than", "√": "square root of", "∞": "infinity", "∝": "is proportional to",
-    "∑": "sum of", "∏": "product of", "∫": "integral of", "∂": "partial", "∇": "nabla", "∈": "in", "∆": "delta",
-    "→": "to", "⇒": "implies", "←": "from", "↔": "to and from", "↑": "up", "↓": "down", "⌀": "diameter", "Ø": "diameter",
-    "%": "percent", "‰": "per mille", "&": "and", "@": "at", "#": "hash", "^": "caret", "~": "about", "|": "bar",
-    "\\": "backslash", "_": "underscore", "/": "slash", "*": "star", "§": "section", "¶": "paragraph",
-    "©": "copyright", "®": "registered", "™": "trademark", "℠": "service mark", "°": "degrees", "µ": "micro",
-    "Ω": "ohms", "℃": "degrees Celsius", "℉": "degrees Fahrenheit", "№": "number", "$": "dollars", "£": "pounds",
-    "€": "euros", "¥": "yen", "₹": "rupees", "₩": "won", "₽": "rubles", "₺": "lira", "₿": "bitcoin", "¢": "cents",
-    "·": "dot", "†": "dagger", "‡": "double dagger", "¬": "not", "⁻": "minus", "⁺": "plus", "ª": "", "`": "",
+    "+": "plus", "−": "minus", "±": "plus or minus", "∓": "minus or plus", "×": "times",
+    "÷": "divided by", "=": "equals", "≠": "is not equal to", "≈": "is approximately",
+    "≅": "is approximately", "≡": "is identical to", "<": "less than", ">": "greater than",
+    "≤": "less than or equal to", "≥": "greater than or equal to", "≪": "much less than",
+    "≫": "much greater than", "√": "square root of", "∞": "infinity", "∝": "is proportional to",
+    "∑": "sum of", "∏": "product of", "∫": "integral of", "∂": "partial", "∇": "nabla", "∈": "in",
+    "∆": "delta", "→": "to", "⇒": "implies", "←": "from", "↔": "to and from", "↑": "up", "↓": "down",
+    "⌀": "diameter", "Ø": "diameter", "%": "percent", "‰": "per mille", "&": "and", "@": "at",
+    "#": "hash", "^": "caret", "~": "about", "|": "bar", "\\": "backslash", "_": "underscore",
+    "/": "slash", "*": "star", "§": "section", "¶": "paragraph", "©": "copyright", "®": "registered",
+    "™": "trademark", "℠": "service mark", "°": "degrees", "µ": "micro", "Ω": "ohms",
+    "℃": "degrees Celsius", "℉": "degrees Fahrenheit", "№": "number", "$": "dollars", "£": "pounds",
+    "€": "euros", "¥": "yen", "₹": "rupees", "₩": "won", "₽": "rubles", "₺": "lira", "₿": "bitcoin",
+    "¢": "cents", "·": "dot", "†": "dagger", "‡": "double dagger", "¬": "not", "⁻": "minus", "⁺": "plus",
+    "ª": "", "`": "",
 }  # fmt: skip
 _LONGER = {
-    "<=": "less than or equal to", ">=": "greater than or equal to", "!=": "is not equal to", "==": "equals",
-    "<>": "is not equal to", "->": "to", "-->": "to", "=>": "implies", "<-": "from", "<->": "to and from", "+/-": "plus or minus",
-    "~=": "is approximately", "&&": "and", "||": "or", "**": "to the power of",
+    "<=": "less than or equal to", ">=": "greater than or equal to", "!=": "is not equal to",
+    "==": "equals", "<>": "is not equal to", "->": "to", "-->": "to", "=>": "implies", "<-": "from",
+    "<->": "to and from", "+/-": "plus or minus", "~=": "is approximately", "&&": "and", "||": "or",
+    "**": "to the power of",
 }  # fmt: skip
 _ELEMENTS = (
     "a|abbr|article|audio|b|blockquote|body|br|button|center|code|dd|div|dl|dt|em|emphasis|font|footer|form|h[1-6]|head|header|hr|"
     "html|i|img|input|ins|kbd|label|lang|li|link|main|mark|meta|nav|ol|option|p|phoneme|pre|prosody|q|s|say-as|script|section|"
     "small|span|speak|strike|strong|style|sub|sup|table|tbody|td|th|thead|title|tr|tt|u|ul|var|video|voice|break"
 )
-_ENTITIES = {"amp": "and", "lt": "less than", "gt": "greater than", "deg": "degrees", "plusmn": "plus or minus",
-             "times": "times", "micro": "micro", "copy": "copyright", "reg": "registered"}  # fmt: skip
+_ENTITIES = {
+    "amp": "and", "lt": "less than", "gt": "greater than", "deg": "degrees", "plusmn": "plus or minus",
+    "times": "times", "micro": "micro", "copy": "copyright", "reg": "registered",
+}  # fmt: skip
 _SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-zà-öø-ÿ]+|\d+|[^\W\d_]+")
 
@@ -119,7 +125,9 @@ def _other_numeral(match: re.Match[str], say: Say) -> Reading | None:
     if value < 0 or unicodedata.category(character) not in ("No", "Nl") or "\u3000" <= character <= "\u33ff":
         return _width(character)
     if value == int(value):
-        return Reading("roman" if "ROMAN" in unicodedata.name(character, "") else "cardinal", say.cardinal(int(value)))
+        return Reading(
+            "roman" if "ROMAN" in unicodedata.name(character, "") else "cardinal", say.cardinal(int(value))
+        )
     return Reading("decimal", say.number(f"{value:.4f}".rstrip("0")))
 
 
@@ -132,11 +140,23 @@ def _width(character: str) -> Reading | None:
 
 
 MARKUP: list[Rule] = [
-    rule(rf"</?(?:{_ELEMENTS})(?:\s[^<>]{{0,200}})?/?>|<!--[^<>]{{0,500}}-->|<!\[CDATA\[|\]\]>|<[!?][A-Za-z][^<>]{{0,200}}>", _silent, digits=False),
+    rule(
+        rf"</?(?:{_ELEMENTS})(?:\s[^<>]{{0,200}})?/?>|<!--[^<>]{{0,500}}-->|<!\[CDATA\[|\]\]>|<[!?][A-Za-z][^<>]{{0,200}}>",
+        _silent,
+        digits=False,
+    ),
     rule(r"&([A-Za-z]{2,8}|#\d{1,7}|#x[0-9A-Fa-f]{1,6});", _entity, digits=False),
-    rule(r"(?<!\w)(?:\*\*\*?|__|~~)(?=\w)|(?<=[\w.!?,;:)])(?:\*\*\*?|__|~~)(?!\w)|`{1,3}", _silent, digits=False),
+    rule(
+        r"(?<!\w)(?:\*\*\*?|__|~~)(?=\w)|(?<=[\w.!?,;:)])(?:\*\*\*?|__|~~)(?!\w)|`{1,3}",
+        _silent,
+        digits=False,
+    ),
     rule(r"(?m)^#{1,6} (?=\S)|^ {0,8}[*•‣◦▪·+] (?=\S)|^[-=_*]{3,60}$|^> (?=\S)", _silent, digits=False),
-    rule(r"(?<!\w)[*_](?=\w[^*_\n]{0,80}[*_](?!\w))|(?<=\w)[*_](?!\w)(?=[ .,;:!?)\n]|$)(?<=[a-z][*_])", _silent, digits=False),
+    rule(
+        r"(?<!\w)[*_](?=\w[^*_\n]{0,80}[*_](?!\w))|(?<=\w)[*_](?!\w)(?=[ .,;:!?)\n]|$)(?<=[a-z][*_])",
+        _silent,
+        digits=False,
+    ),
     rule(r"[•‣◦▪●○■□▶►◆◇]", _silent, digits=False),
 ]
 EMOJI: list[Rule] = [rule(shapes.EMOJI, _emoji, digits=False)]
