@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 
 from edged.text.runs import MixedReader, Run, runs
 from edged.text.span import Options, Span, apply
-from edged.text.spelling import Spelling
 
 
 def parts(text: str) -> list[tuple[str, str]]:
@@ -87,27 +86,6 @@ class Marking:
 def test_spans_are_places_in_the_whole_text() -> None:
     reader = MixedReader({"zh": Marking("二"), "en": Marking("two")})
     assert reader.read("共2台。Take 2 of them. 还有2") == "共二台。Take two of them. 还有二"
-
-
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("Door 3", "Door three"),
-        ("Line 4B", "Line four B"),
-        ("3.5 bar", "three point five bar"),
-        ("15", "one five"),
-        ("5 µm", "five micro m"),
-        ("½ ① ²", "zero point five one two"),
-    ],
-)
-def test_english_digits_are_spelled(text: str, said: str) -> None:
-    assert apply(text, Spelling().spans(text, Options())) == said
-
-
-@given(st.text())
-def test_spelling_leaves_no_digit(text: str) -> None:
-    spoken = apply(text, Spelling().spans(text, Options()))
-    assert not any(c.isdigit() for c in spoken)
 
 
 def test_apply_parts_words_of_scripts_with_spaces_only() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -65,13 +66,34 @@ def speak(voice, utterance, **params):
 # -- text ---------------------------------------------------------------------------------------
 
 
-def test_plain_text_reads_as_in_the_package(voice, package):
-    for sentence in SENTENCES:
-        expected = [tuple(package.ids(phonemes)) for phonemes in package.phonemize(sentence)]
-        assert [u.symbols for u in read(voice, sentence)] == expected, sentence
-    together = " ".join(SENTENCES)
-    expected = [tuple(package.ids(phonemes)) for phonemes in package.phonemize(together)]
-    assert [u.symbols for u in read(voice, together)] == expected
+def test_words_read_as_in_the_package(voice, package):
+    for text in [*SENTENCES, " ".join(SENTENCES)]:
+        words = voice.frontend.in_words(text)
+        expected = [tuple(package.ids(phonemes)) for phonemes in package.phonemize(words)]
+        assert [u.symbols for u in read(voice, text)] == expected, text
+
+
+@pytest.mark.parametrize(
+    ("written", "spoken"),
+    [
+        ("Pump 3 runs at 0.5 mW.", "Pump three runs at zero point five milliwatts."),
+        ("Pump 3 runs at 0.5 MW.", "Pump three runs at zero point five megawatts."),
+        ("Use an M12x1.75 bolt.", "Use an M twelve by one point seven five bolt."),
+        ("Limit: -40 °C to 85 °C", "Limit: minus forty degrees Celsius to eighty-five degrees Celsius"),
+        ("Call 555-0199", "Call five five five, zero one nine nine"),
+        ("See Rev. A of line 4A", "See Revision eh of line four eh"),  # the letter, not the article
+    ],
+)
+def test_figures_and_codes_are_read_as_words(voice, written, spoken):
+    assert [u.symbols for u in read(voice, written)] == [u.symbols for u in read(voice, spoken)]
+
+
+def test_every_case_of_the_table_has_a_sound(voice):
+    table = Path(__file__).parent / "data" / "readings_en.tsv"
+    for line in table.read_text(encoding="utf-8").splitlines():
+        _, *case = line.split("\t")
+        if case and any(c.isalpha() for c in case[1]):
+            assert read(voice, case[0]), case[0]
 
 
 def test_markup_is_text(voice):

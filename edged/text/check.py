@@ -19,14 +19,12 @@ _SCRIPTS: dict[str, tuple[str, ...]] = {
     "en": ("LATIN",),
     "zh": ("LATIN", "CJK", "BOPOMOFO"),
 }
-_SIGN_LETTERS = ("GREEK", "MICRO SIGN", "OHM SIGN")
 _LINE_BREAKS = frozenset("\n\x0b\x0c\x85\u2028\u2029")
 _SYMBOLS_WITH_SOUND = frozenset("+=<>~|±×÷≤≥≈≠−√∞°©®™℃℉№`^∶∼⌀")
 _SQUARED_UNITS = ("\u3371", "\u33df")  # ㎡ and its like, which readers of Chinese know
 # Greek letters that stand alone are signs, of units above all; a Greek word is another language.
 _GREEK = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9\u00b5\u2126](?![\u0370-\u03ff])")
 _GREEK_WORD = re.compile(r"[\u0370-\u03ff]{2}")
-_UNITS = {"\u00b5": " micro ", "\u03bc": " micro ", "\u2126": " ohm ", "\u03a9": " ohm "}
 _MARKS = 8  # combining marks on one letter; no language has more
 _NAMED_AT_MOST = 5  # characters in the message of a refusal
 
@@ -53,11 +51,9 @@ def check(text: str, languages: Sequence[str]) -> Checked:
         text = _without_towers(text)
     skipped = length - len(text)
     text = unicodedata.normalize("NFC", text)
-    if "CJK" in scripts and not _GREEK_WORD.search(text):
-        scripts += _SIGN_LETTERS  # their readers know 5 μm and α
-    if scripts and "GREEK" not in scripts:
-        text = _GREEK.sub(_name_letter, text)
     seen: dict[str, tuple[int, str]] = {}  # a text has few different characters
+    if scripts and not _GREEK_WORD.search(text):  # the readers of languages know the signs
+        seen.update((letter, (_KEEP, letter)) for letter in _GREEK.findall(text))
     kept: list[str] = []
     foreign: list[str] = []
     for character in text:
@@ -89,14 +85,6 @@ def _without_towers(text: str) -> str:
         if marks <= _MARKS:
             kept.append(character)
     return "".join(kept)
-
-
-def _name_letter(match: re.Match[str]) -> str:
-    """The word for a sign: ohm, micro, alpha."""
-    letter = match.group()
-    if letter in _UNITS:
-        return _UNITS[letter]
-    return f" {unicodedata.name(letter).rpartition(' ')[2].lower()} "
 
 
 def _scripts(languages: Sequence[str]) -> tuple[str, ...]:

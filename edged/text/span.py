@@ -1,53 +1,29 @@
-"""Stretches of a text that are read otherwise than written, whatever the language. Leaf module, pure.
+"""Stretches of a text that are read otherwise than they are written, and how they are put into it.
 
-Neighbours: the readers of the languages make spans, `runs.py` joins them, frontends apply them.
+Types and one pure function, shared by all languages. Text thread (and the CLI). Neighbours: the readers of
+a language (`english`, `chinese`) find spans; frontends apply them; an explanation of a reading lists them.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
-KINDS = (
-    "cardinal",
-    "ordinal",
-    "decimal",
-    "negative",
-    "fraction",
-    "percent",
-    "range",
-    "score",
-    "ratio",
-    "date",
-    "time",
-    "money",
-    "telephone",
-    "identifier",
-    "version",
-    "ip",
-    "mac",
-    "url",
-    "email",
-    "roman",
-    "unit",
-    "math",
-    "acronym",
-    "hashtag",
-    "emoji",
-    "width",
-    "markup",
-    "abbreviation",
-    "traditional",
+KINDS = frozenset(
+    """cardinal ordinal decimal negative fraction percent range score ratio date time money telephone
+    identifier version ip mac url email roman unit math acronym hashtag emoji width markup abbreviation
+    traditional""".split()
 )
-_FIRST_OF_EAST = "\u2e80"  # from here on scripts that are written without spaces
+_CLINGING = ".,;:!?"  # marks that a word follows after a space
+_EAST_ASIAN = "\u2e80"  # from here on scripts put no spaces between words
 
 
 @dataclass(frozen=True, slots=True)
 class Span:
     """A stretch [start, end) of a text that is read otherwise than it is written.
 
-    spoken: in words of the language, "" where nothing is said; kind: one of `KINDS`.
+    spoken: in words of the language, "" where the stretch has no sound; kind: one of `KINDS`.
     """
 
     start: int
@@ -58,9 +34,10 @@ class Span:
 
 @dataclass(frozen=True, slots=True)
 class Options:
-    """How what can be read in several ways is read.
+    """How a text is read.
 
-    digits: "digits" reads every whole number digit by digit; date_order: of 04/05/2026.
+    emoji: without a sound, or by name; digits: "digits" reads plain numbers one digit at a time;
+    date_order: of dates in figures whose order their own form does not show.
     """
 
     emoji: Literal["skip", "name"] = "skip"
@@ -69,24 +46,94 @@ class Options:
 
 
 def apply(text: str, spans: Sequence[Span]) -> str:
-    """The text as it is said. spans: ascending, not overlapping.
+    """The text as it is spoken. spans: ascending, not overlapping.
 
-    Spaces are added where words of a script that has spaces would run together.
+    A space is added where two words would run together; East Asian scripts need none.
     """
-    made: list[str] = []
+    return "".join(gap + said for _, _, gap, said in _pieces(text, spans))
+
+
+def then(text: str, first: Sequence[Span], second: Sequence[Span]) -> list[Span]:
+    """The spans of two readings one after the other: `second` is of what `first` makes of the text."""
+    places: list[tuple[int, int, int, int]] = []  # start and end, in the text and in what is said
+    said: list[str] = []
+    at = 0
+    for start, end, gap, out in _pieces(text, first):
+        places.append((start, end, at + len(gap), at + len(gap) + len(out)))
+        said += (gap, out)
+        at = places[-1][3]
+    spoken = "".join(said)
+    kinds = {span.start: span.kind for span in first}
+    ranges = [(begin, stop, kinds[start]) for start, _, begin, stop in places if start in kinds]
+    ranges += [(span.start, span.end, span.kind) for span in second]
+    found: list[Span] = []
+    place = reading = 0
+    for begin, stop, kind in _merged(sorted(ranges, key=lambda r: r[:2])):
+        silent = begin == stop  # left out by the first reading
+        while places[place][2] < begin if silent else places[place][3] <= begin:
+            place += 1
+        start = _origin(places[place], begin, kinds, False)
+        while place + 1 < len(places) and places[place + 1][2] < stop:
+            place += 1
+        end = _origin(places[place], stop, kinds, True)
+        inner: list[Span] = []
+        while reading < len(second) and second[reading].end <= stop:
+            span = second[reading]
+            inner.append(Span(span.start - begin, span.end - begin, span.spoken, span.kind))
+            reading += 1
+        found.append(Span(start, end, apply(spoken[begin:stop], inner), kind))
+        if silent:
+            place += 1
+    return found
+
+
+def _merged(ranges: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:
+    """Ranges that overlap become one, of the first one's kind."""
+    merged: list[tuple[int, int, str]] = []
+    for begin, stop, kind in ranges:
+        if merged and begin < merged[-1][1]:
+            before = merged.pop()
+            begin, stop, kind = before[0], max(stop, before[1]), before[2]
+        merged.append((begin, stop, kind))
+    return merged
+
+
+def _origin(place: tuple[int, int, int, int], at: int, kinds: dict[int, str], ends: bool) -> int:
+    """Where in the text a position of what is said comes from."""
+    start, end, begin, stop = place
+    if start in kinds:
+        return end if ends else start
+    return start + min(max(at, begin), stop) - begin
+
+
+def _pieces(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int, str, str]]:
+    """Read and unread stretches in order: start, end, the space before it if any, what is said."""
     last = ""  # the last character so far
-    place = 0
-    for span in spans:
-        for part in (text[place : span.start], span.spoken):
-            if part:
-                made.append(" " + part if _together(last, part[0]) else part)
-                last = part[-1]
-        place = span.end
-    rest = text[place:]
-    if rest:
-        made.append(" " + rest if _together(last, rest[0]) else rest)
-    return "".join(made)
+    at = 0
+    cut = False  # something was left out here
+    for span in [*spans, None]:
+        stretches = [
+            (at, span.start if span else len(text), None),
+            (span.start, span.end, span) if span else None,
+        ]
+        for stretch in filter(None, stretches):
+            start, end, read = stretch
+            said = read.spoken if read else text[start:end]
+            if said:
+                yield start, end, " " if start and last and _touch(last, said, cut) else "", said
+                last, cut = said[-1], False
+            elif read:
+                yield start, end, "", ""
+                cut = True
+        at = span.end if span else at
 
 
-def _together(left: str, right: str) -> bool:
-    return left.isalnum() and right.isalnum() and max(left, right) < _FIRST_OF_EAST
+def _touch(last: str, piece: str, cut: bool) -> bool:
+    """Whether a space must part them. After a cut also marks are parted: e, .g must not become e.g."""
+    first = piece[0]
+    if last >= _EAST_ASIAN or first >= _EAST_ASIAN or last.isspace() or first.isspace():
+        return False
+    if first.isalnum():
+        return last.isalnum() or cut or last in _CLINGING
+    inner = len(piece) > 1 and not piece[1].isspace()
+    return inner and (cut or (first in _CLINGING and piece[1].isalnum()))

@@ -7,10 +7,10 @@ it, `frontend.py` uses it; the compiler does too.
 from __future__ import annotations
 
 from edged.text.chinese.reader import Chinese
+from edged.text.english.reader import English
 from edged.text.runs import MixedReader
-from edged.text.spelling import Spelling
 
 
 def reader() -> MixedReader:
     """Raises `MissingExtra` where the extra `chattts` is not installed."""
-    return MixedReader({"zh": Chinese(), "en": Spelling()})
+    return MixedReader({"zh": Chinese(), "en": English()})

@@ -1,0 +1,113 @@
+"""Numbers of a special form: fractions, powers of ten, feet, ordinals, groups and lists of figures."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from edged.text.english import words
+from edged.text.english.quantities import AFTER, BEFORE, SIGN, SIGNS, N, is_labelled, unit_after
+from edged.text.english.rule import Reading, Rule, Say, rule
+
+_HIGH = "[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}"
+_GLYPHS = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"
+
+
+def _grouped(match: re.Match[str], say: Say) -> Reading | None:
+    """10 000 rpm: figures in groups of three with spaces, where a unit follows."""
+    after = unit_after(match)
+    if after is None or is_labelled(match):
+        return None
+    sign = SIGNS.get(match["sign"] or "", "")
+    return Reading(
+        "unit", f"{sign}{say.number(match['first'].replace(' ', ''))} {after[0].many}", after[0].end
+    )
+
+
+def _fraction(match: re.Match[str], say: Say) -> Reading | None:
+    top, bottom = map(int, unicodedata.normalize("NFKC", match["ratio"]).replace("\u2044", "/").split("/"))
+    if bottom == 0 or (match["whole"] and top >= bottom):
+        return None
+    whole = match["whole"]
+    said = words.fraction(top, bottom, say.british)
+    after = unit_after(match)
+    if after and top >= 10 and bottom % 10 == 0:  # 50/60 Hz
+        return Reading(
+            "range", f"{say.cardinal(top)} slash {say.cardinal(bottom)} {after[0].many}", after[0].end
+        )
+    if whole:
+        if said.startswith("one ") and "over" not in said:
+            said = "a" + said[3:]
+        said = f"{say.number(whole)} and {'an' + said[1:] if said.startswith('a eigh') else said}"
+    said = SIGNS.get(match["sign"] or "", "") + said
+    if after is None:
+        return Reading("fraction", said)
+    unit, joined = after
+    name = unit.one if joined or not whole else unit.many
+    return Reading("fraction", f"{said} {name}", unit.end)
+
+
+def _feet(match: re.Match[str], say: Say) -> Reading:
+    feet, inches = match["feet"], match["inches"]
+    said = f"{say.number(feet)} {'foot' if feet == '1' else 'feet'}"
+    if inches:
+        said += f" {say.number(inches)} {'inch' if inches == '1' else 'inches'}"
+    return Reading("unit", said)
+
+
+def _ordinal(match: re.Match[str], say: Say) -> Reading:
+    figures = match["it"].replace(",", "")
+    return Reading("ordinal", say.ordinal(int(figures[:-2])))
+
+
+def _power(match: re.Match[str], say: Say) -> Reading:
+    """1.5e-3, 1.5×10^-3, 10⁻³."""
+    mantissa = match["mantissa"] or match["factor"]
+    raised = (match["power"] or match["raised"] or match["high"]).translate(
+        str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
+    )
+    sign = "minus " if raised[0] in "-−" else ""
+    said = f"ten to the power of {sign}{say.number(raised.lstrip('+-−').lstrip('0') or '0')}"
+    if mantissa:
+        said = f"{SIGNS.get(match['sign'] or '', '')}{say.number(mantissa)} times {said}"
+    after = unit_after(match)
+    return Reading("math", f"{said} {after[0].many}", after[0].end) if after else Reading("math", said)
+
+
+def _listed(match: re.Match[str], say: Say) -> Reading:
+    return Reading("cardinal", ", ".join(say.number(part) for part in match[0].split(",")))
+
+
+def _comma(match: re.Match[str], say: Say) -> Reading:
+    """3,5 as in Europe: the comma is said, because it may stand for a point or part two numbers."""
+    whole, _, part = match["first"].partition(",")
+    said = f"{SIGNS.get(match['sign'] or '', '')}{say.number(whole)} comma {words.digits(part)}"
+    after = unit_after(match)
+    return Reading("decimal", f"{said} {after[0].many}", after[0].end) if after else Reading("decimal", said)
+
+
+RULES: list[Rule] = [
+    rule(
+        rf"{SIGN}{BEFORE}(?:(?P<mantissa>{N})[eE](?P<power>[+−-]?\d{{1,4}})|(?:"
+        rf"(?P<factor>{N}) ?[×x*·] ?)?10"
+        rf"(?:(?:\^|\*\*)\(?(?P<raised>[+−-]?\d{{1,4}})\)?|(?P<high>{_HIGH})))(?![\w.]\w|\w)",
+        _power,
+    ),
+    rule(
+        rf"{SIGN}{BEFORE}(?:(?P<whole>\d{{1,9}}) ?)?(?P<ratio>[{_GLYPHS}])",
+        _fraction,
+        digits=False,
+    ),
+    rule(
+        rf"{SIGN}(?<![\w.,/:-])(?:(?P<whole>\d{{1,6}})[ -])?(?P<ratio>\d{{1,3}}/\d{{1,4}})(?![\w/]"
+        rf"|[.,]\d|-\d)",
+        _fraction,
+    ),
+    rule(r"(?<![\w.,])(?P<feet>\d{1,5})' ?(?:(?P<inches>\d{1,2}(?:\.\d{1,4})?)\")?(?![\w'])", _feet),
+    rule(
+        r"(?<![\w.,])(?P<it>(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})(?:st|nd|rd|th|ST|ND|RD|TH))(?!\w)", _ordinal
+    ),
+    rule(rf"{SIGN}{BEFORE}(?P<first>\d{{1,3}}(?: \d{{3}}){{1,4}})(?=[ -]?[A-Za-z°µΩ%℃℉]){AFTER}", _grouped),
+    rule(rf"{BEFORE}\d{{1,9}}(?:,\d{{1,9}}){{2,9}}(?<!,\d\d\d){AFTER}", _listed),
+    rule(rf"{SIGN}{BEFORE}(?P<first>\d{{1,15}},(?:\d{{1,2}}|\d{{4,9}})){AFTER}", _comma),
+]

@@ -1,0 +1,173 @@
+"""Telephone, serial and part numbers, codes: read so that a listener can write them down."""
+
+from __future__ import annotations
+
+import re
+
+from edged.text.english import words
+from edged.text.english.letters import is_spelled, letters
+from edged.text.english.quantities import N
+from edged.text.english.rule import Reading, Rule, Say, rule
+
+_FROM_TO = re.compile(r"([A-Z]{1,2})(\d{1,4})-\1(\d{1,4})")  # V1-V4
+_RUN = re.compile(r"[A-Za-z]+|\d+|[-/._]")
+_MARKS = {"-": "dash", "/": "slash", ".": "dot", "_": "underscore"}
+
+
+def exact(code: str) -> str:
+    """Every character: A1B2-00417 -> A one B two dash zero zero four one seven."""
+    return " ".join(_MARKS.get(run) or words.spell(run) for run in _RUN.findall(code))
+
+
+def figures(text: str, say: Say) -> str:
+    """Figures of a short code: up to two, and round hundreds, as a number; else digit by digit."""
+    plain = len(text) <= 2 or (len(text) <= 4 and text.endswith("00"))
+    if text == "0" or (plain and text[0] != "0"):
+        return say.cardinal(int(text))
+    return words.digits(text)
+
+
+def short(code: str, say: Say) -> str:
+    """IP67 -> I P sixty-seven; RS-485 -> R S four eight five; H2O -> H two O."""
+    said = []
+    for run in _RUN.findall(code):
+        if run[0].isdigit():
+            said.append(figures(run, say))
+        elif run not in _MARKS:
+            said.append(letters(run))
+        elif run != "-":
+            said.append(_MARKS[run])
+    return " ".join(said)
+
+
+def _is_serial(code: str) -> bool:
+    """Long, of capitals and digits, or with figures that start with zeros: nothing in it is a word."""
+    runs = re.findall(r"[A-Za-z]+|\d+", code)
+    if any(len(run) > 1 and not run.isupper() and not run.isdigit() for run in runs):
+        return False
+    if len(runs) == 2 and len(runs[0]) > 3 and not is_spelled(runs[0]) and runs[0].isalpha():
+        return False  # COVID-19
+    if any(run[0] == "0" and len(run) > 1 for run in runs):
+        return True
+    return sum(map(len, runs)) >= 7 or len(runs) > 4
+
+
+def _code(match: re.Match[str], say: Say) -> Reading | None:
+    code = match[0]
+    if ends := _FROM_TO.fullmatch(code):
+        letter = letters(ends[1])
+        first, second = figures(ends[2], say), figures(ends[3], say)
+        return Reading("range", f"{letter} {first} to {letter} {second}")
+    if not any(c.isdigit() for c in code) or not any(c.isalpha() for c in code):
+        return None
+    return Reading("identifier", exact(code) if _is_serial(code) else short(code, say))
+
+
+def _pointed(match: re.Match[str], say: Say) -> Reading:
+    """Letters before a number with a point: PM2.5."""
+    return Reading("identifier", f"{letters(match[1])} {say.number(match[2])}")
+
+
+def _named(match: re.Match[str], say: Say) -> Reading | None:
+    """What follows serial number, part number and the like: every character."""
+    code = match["it"]
+    count = sum(c.isdigit() for c in code)
+    if count == 0 or (code.isdigit() and count < 3):
+        return None
+    return Reading("identifier", exact(code))
+
+
+def _perhaps_named(match: re.Match[str], say: Say) -> Reading | None:
+    """Error 404, order 4821; but order 500 pieces."""
+    return None if match["it"].endswith("00") else Reading("identifier", words.digits(match["it"]))
+
+
+def _groups(match: re.Match[str], say: Say) -> Reading | None:
+    """123-45-6789: groups of figures that are no sum and no range."""
+    return Reading("identifier", exact(match[0]))
+
+
+def _telephone(match: re.Match[str], say: Say) -> Reading:
+    return Reading("telephone", _dialled(match[0]))
+
+
+def _dialled(text: str) -> str:
+    """Groups with pauses: five five five, zero one nine nine; ext. becomes extension."""
+    said = []
+    for group in re.findall(r"\+?\d+|ext|x", text):
+        if group[0] in "ex":
+            said.append("extension")
+        else:
+            said.append(("plus " if group[0] == "+" else "") + words.digits(group))
+    return ", ".join(said).replace("extension, ", "extension ")
+
+
+def _called(match: re.Match[str], say: Say) -> Reading:
+    return Reading("telephone", _dialled(match["it"]))
+
+
+def _thread(match: re.Match[str], say: Say) -> Reading:
+    """M12x1.75, and with a length M8x1.25x40."""
+    parts = re.split("[x×X]", match["sizes"])
+    return Reading("identifier", "M " + " by ".join(say.number(part) for part in parts))
+
+
+def _number_sign(match: re.Match[str], say: Say) -> Reading:
+    figures = match["number"]
+    plain = words.digits(figures) if len(figures) >= 7 else say.number(figures)
+    return Reading("identifier", f"number {plain}")
+
+
+_STRONG = (
+    r"S/?N|P/?N|IMEI|VIN|ISBN|EAN|UPC|MAC|PIN|UUID|[Ss]erial|SERIAL|[Ss]erial (?:[Nn]o|[Nn]umber"
+    r"|[Nn]r)|[Pp]art (?:[Nn]o|[Nn]umber)"
+    r"|ID|[Aa]ccount|[Tt]racking|[Pp]asscode|[Pp]assword|[Bb]arcode|[Pp]ostcode|[Zz]ip|ZIP|[Ss]erials?"
+)
+_WEAK = (
+    r"[Oo]rder|[Bb]atch|[Ll]ot|[Cc]ode|[Ee]rror|[Ff]ault|[Aa]larm|[Rr]oom|[Ff]light|[Tt]icket|[Cc]ase|[Jj]ob|[Tt]ag|[Bb]adge|[Ii]nvoice"
+    r"|[Ee]xtension|[Ee]xt|[Rr]eference|[Rr]ef|PO|RMA|[Mm]odel|[Aa]sset|[Ll]ocker|[Tt]rain|[Bb]us|[Hh]ighway|[Cc]hannel"
+)
+_JOINT = r"\.?(?: (?:no\.?|number|nr\.?|code|is))?(?: ?[:#=])? ?"
+_DIAL = (
+    r"[Cc]all|[Dd]ial|[Tt]el(?:ephone)?|[Pp]hone|[Ff]ax|[Mm]obile|[Cc]ell|[Ee]xt(?:ension)?|[Pp]ager"
+    r"|[Hh]otline"
+)
+
+FIRST: list[Rule] = [
+    rule(
+        rf"(?<![\w-])(?:{_STRONG}){_JOINT}(?P<it>[A-Za-z0-9](?:[A-Za-z0-9]|[-/._](?=[A-Za-z0-9])){{1,47}})(?![\w])",
+        _named,
+    ),
+    rule(
+        r"(?<![\w.,+-])(?:\+?1[ .-]?)?\(\d{3}\)[ .-]?\d{3}[ .-]\d{4}(?:,? ?(?:ext\.?|x) ?\d{1,6})?(?![\w-])"
+        r"|(?<![\w.,+-])(?:\+?1[ .-])?\d{3}([ .-])\d{3}\1\d{4}(?:,? ?(?:ext\.?|x) ?\d{1,6})?(?![\w-]|\.\d)"
+        r"|(?<![\w.,+-])\d{3}-\d{4}(?:,? ?(?:ext\.?|x) ?\d{1,6})?(?![\w-]|\.\d)"
+        r"|(?<![\w+])\+\d{1,3}(?:[ .-]?(?:\(0\)|\(\d{1,4}\)|\d{1,5})){2,6}(?![\w-]|\.\d)"
+        r"|(?<![\w+])\+\d{8,15}(?!\w)",
+        _telephone,
+    ),
+    rule(
+        rf"(?<!\w)(?:{_DIAL})(?: (?:us|me|him|her|at|on|number|no\.|is))?\.?:? ?(?P<it>\d{{2,5}}"
+        rf"(?:[ -]\d{{2,5}}){{1,4}}|\d{{3,15}})(?![\w-]|[.,:]\d)",
+        _called,
+    ),
+    rule(
+        rf"(?<![\w-])(?:{_WEAK}){_JOINT}(?P<it>\d{{3,18}})(?![\w/°%]|[-.,:]\d| ?[°%])",
+        _perhaps_named,
+    ),
+]
+THREADS: list[Rule] = [
+    rule(rf"(?<!\w)M(?P<sizes>\d{{1,3}}(?:\.\d)?(?:[x×X]{N}){{1,2}})(?!\w|\.\d)", _thread),
+]
+CODES: list[Rule] = [
+    rule(r"(?<![\w.])([A-Za-z]{1,8})(\d{1,9}\.\d{1,9})(?!\w|\.\d)", _pointed),
+    rule(r"(?:(?<![\w&])(?:#|№ ?)|(?<!\w)[Nn]o\. ?)(?P<number>\d{1,18})(?!\w|[.,]\d)", _number_sign),
+    rule(
+        r"(?<![^\W_])(?<![\d][.,])[A-Za-z0-9]{1,24}(?:[-_/](?=[A-Za-z0-9-]{0,12}\d)[A-Za-z0-9]{1,24}){0,5}(?![^\W_])",
+        _code,
+    ),
+    rule(
+        r"(?<![\w.,-])\d{1,12}(?:-\d{1,12}){2,6}(?![\w-])|(?<![\w.,-])0\d{1,11}-\d{1,12}(?![\w-])|(?<![\w.,-])\d{1,12}-0\d{1,11}(?![\w-]|[.,]\d)",
+        _groups,
+    ),
+]

@@ -1,0 +1,189 @@
+"""Numbers with what belongs to them: signs, ranges, dimensions, units."""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from edged.text.english import units, words
+from edged.text.english.rule import Reading, Rule, Say, rule
+
+N = r"(?:(?:\d{1,3}(?:,\d{3}){1,5}(?!\d)|\d{1,18})(?:\.\d{1,18})?|\.\d{1,18})"
+SIGN = r"(?:(?P<sign>\+/-|[±∓]|(?<![\w)\]%°.\ufdd0])[-+−–]|−) ?)?"
+_NEXT = r"(?:\+/-|[±+−-])?"
+LABELS = (
+    "Door Line Gate Zone Room Building Section Unit Terminal Platform Bay Track Level Floor Row Seat "
+    "Class Type Model Figure Table Appendix Step Station Dock Exit Hall Machine Robot Conveyor Belt "
+    "Pump Valve Cell Ar Sector Block Lane Channel Slot Port Bus Route Apartment Suite Stage Phase Group "
+    "Area Panel Cabinet Rack Aisle Wing Tank Motor Axis Press"
+).split()
+_LABEL = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(LABELS)})s? (?:number )?$", re.I)
+_LETTER = re.compile(r" ?[A-Za-z](?![A-Za-z])")
+SIGNS = {
+    "-": "minus ", "−": "minus ", "–": "minus ", "+": "plus ", "±": "plus or minus ",
+    "+/-": "plus or minus ", "∓": "minus or plus ",
+}  # fmt: skip
+_LONG_WORDS = re.compile(
+    r"^ (?:long|wide|deep|high|thick|tall|diameter|pipe|bore|x|by|of|or less|max|min)\b|^ ?(?:$|[^\s\w])"
+)
+
+
+class _Part(NamedTuple):
+    """A number as written, with its sign."""
+
+    sign: str
+    figures: str
+
+    def spoken(self, say: Say) -> str:
+        return SIGNS.get(self.sign, "") + say.number(self.figures)
+
+    @property
+    def single(self) -> bool:
+        return self.figures == "1" and self.sign not in ("±", "+/-")
+
+
+def is_labelled(match: re.Match[str]) -> bool:
+    """Whether it is the number of a thing: Door 4, Line 4B. Then a letter after it is no unit."""
+    start = match.start()
+    return _LABEL.search(match.string, max(0, start - 24), start) is not None
+
+
+def unit_after(match: re.Match[str]) -> tuple[units.Found, bool] | None:
+    """The unit after a number, and whether a hyphen joins them, as in 5-mm drill."""
+    text, at = match.string, match.end()
+    gap = text[at : at + 1]
+    if gap == "-" and text[at + 1 : at + 2] in '"°%/':
+        return None
+    if gap == '"' and text.count('"', max(0, at - 200), at) % 2:  # it closes a quotation
+        return None
+    start = at + 1 if gap in (" ", "-") and gap else at
+    found = units.parse(text, start)
+    if found is None or (gap and gap in " -" and text[start] in '"/'):
+        return None
+    symbol = text[start : found.end]
+    if is_labelled(match) and _LETTER.match(text, at):
+        return None
+    if symbol in units.SPACED and gap != " ":
+        return None
+    if symbol == "in":
+        if text[found.end : found.end + 1] == ".":
+            return found._replace(end=found.end + (text[found.end + 1 : found.end + 2] == " ")), gap == "-"
+        if not _LONG_WORDS.match(text[found.end : found.end + 12]):
+            return None
+    if gap == "-" and symbol.islower() and symbol in ("a", "d", "t", "in", "s"):
+        return None
+    return found, gap == "-"
+
+
+def _parts(match: re.Match[str]) -> list[_Part]:
+    found = [_Part(match["sign"] or "", match["first"])]
+    for name in ("second", "third"):
+        text = match[name]
+        if text:
+            figures = text.lstrip("+-−±/ ")
+            found.append(_Part(text[: len(text) - len(figures)].strip(), figures))
+    return found
+
+
+def _with_unit(match: re.Match[str], say: Say) -> Reading | None:
+    parts = _parts(match)
+    after = unit_after(match)
+    if after is None:
+        bare = (
+            match["by"] is None
+            or match["first"] == "0"
+            or match.string[match.end() : match.end() + 1].isalnum()
+        )
+        return None if bare else Reading(*_joined(match, parts, say))
+    unit, joined = after
+    kind, said = _joined(match, parts, say)
+    single = joined or (parts[-1].single and len(parts) == 1)
+    end = unit.end
+    if kind in ("cardinal", "decimal", "negative"):
+        kind = "percent" if "percent" in unit.many or "mille" in unit.many else "unit"
+        more = _TO_SAME.match(match.string, end)
+        again = units.parse(match.string, more.end()) if more else None
+        if more and again and again.many == unit.many:
+            second = _Part(more["sign"].strip() if more["sign"] else "", more["number"])
+            return Reading("range", f"{said} to {second.spoken(say)} {unit.many}", again.end)
+    return Reading(kind, f"{said} {unit.one if single else unit.many}", end)
+
+
+def _joined(match: re.Match[str], parts: list[_Part], say: Say) -> tuple[str, str]:
+    """Kind and words of a number, a range or dimensions."""
+    spoken = [part.spoken(say) for part in parts]
+    if len(parts) == 1:
+        sign = parts[0].sign
+        if sign in ("-", "−", "–"):
+            return "negative", spoken[0]
+        if sign:
+            return "math", spoken[0]
+        return "decimal" if "." in parts[0].figures else "cardinal", spoken[0]
+    if match["by"]:
+        return "math", " by ".join(spoken)
+    if len(parts) == 2 and match["to"].strip() in ("±", "+/-"):
+        return "math", f"{spoken[0]} plus or minus {spoken[1]}"
+    return "range", " to ".join(spoken)
+
+
+def _plain(match: re.Match[str], say: Say) -> Reading | None:
+    if match["second"] is None and match.string[match.end() : match.end() + 1].isalnum():
+        return None
+    parts = _parts(match)
+    kind, said = _joined(match, parts, say)
+    if kind == "range" and match["to"] == "-" and _falls(parts):
+        return Reading("identifier", f"{parts[0].spoken(say)} dash {parts[1].spoken(say)}")
+    if kind == "cardinal":
+        figures = match["first"]
+        if say.options.digits == "digits":
+            return Reading(kind, words.digits(figures))
+        if is_identifier(figures):
+            return Reading("identifier", words.digits(figures))
+    return Reading(kind, said)
+
+
+def _falls(parts: list[_Part]) -> bool:
+    """Whether the second of two plain figures is less than the first: EN 60204-1 is no range."""
+    first, second = (part.figures.replace(",", "") for part in parts[:2])
+    return first.isdigit() and second.isdigit() and int(second) < int(first) and len(parts) == 2
+
+
+def is_identifier(figures: str) -> bool:
+    """Seven figures and more without commas name a thing, unless they are round; so do leading zeros."""
+    if len(figures) > 1 and figures[0] == "0" and figures.isdigit():
+        return True
+    return "," not in figures and len(figures) >= 7 and not figures.endswith("000000")
+
+
+def _scaled(match: re.Match[str], say: Say) -> Reading:
+    return Reading("cardinal", f"{say.number(match['first'])} thousand")
+
+
+def _times(match: re.Match[str], say: Say) -> Reading:
+    return Reading("math", f"{say.number(match['first'])} times")
+
+
+def _unit_alone(match: re.Match[str], say: Say) -> Reading | None:
+    found = units.parse(match.string, match.start())
+    return Reading("unit", found.many, found.end) if found and found.alone else None
+
+
+BEFORE = r"(?<![\w.,])(?<!\d[:/-])"
+AFTER = r"(?!\d|[.,]\d)"
+_TO_SAME = re.compile(rf" ?(?:-|–|—|\.\.\.?|…) ?(?P<sign>[+−-] ?)?(?P<number>{N}) ?(?=[A-Za-zµ°℃℉%])")
+_TO = r" ?(?:[-–—]|\.{2,3}|…|±|\+/-) ?"
+_QUANTITY = (
+    rf"{SIGN}{BEFORE}(?P<first>{N})"
+    rf"(?:(?:(?P<to>{_TO})|(?P<by> ?[xX×] ?))(?P<second>{_NEXT}{N})(?: ?[xX×] ?(?P<third>{N}))?"
+    rf"(?![xX×]\d|[-–/]\w))?{AFTER}"
+)
+
+FIRST: list[Rule] = [
+    rule(_QUANTITY, _with_unit),
+    rule(r"(?<![\w.,])(?P<first>\d{1,4}(?:\.\d{1,3})?)[kK](?!\w)", _scaled),
+    rule(rf"{BEFORE}(?P<first>\d{{1,6}}) ?[x×](?= |$|[.,;!?)](?!\d)|\n)", _times),
+]
+PLAIN: list[Rule] = [
+    rule(_QUANTITY, _plain),
+]
+LAST: list[Rule] = [rule(r"(?<![\w.,/-])[A-Za-zµΩ°℃℉%\u3371-\u33df]", _unit_alone, digits=False)]
