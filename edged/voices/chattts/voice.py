@@ -6,6 +6,7 @@ thread. Neighbours: everything of this package.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from edged import settings
 from edged.bundle import Bundle
 from edged.engine import select
-from edged.engine.api import Engine
+from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
 from edged.engine.request import Decoder, Request
 from edged.errors import BadSpeaker, BundleManifestInvalid
@@ -119,17 +120,21 @@ def engine(bundle: Bundle, name: str, config: settings.Engine, arena: Arena) -> 
 def request(bundle: Bundle, name: str, config: settings.Engine) -> Request:
     entry = bundle.engine(name)
     inputs, outputs = interface(bundle, entry, config)
-    past = (spec.name for spec in (*inputs, *outputs) if spec.name.startswith(("past_", "present_")))
     return Request(
         f"{bundle.manifest.name}.{name}",
         bundle.path / entry.file,
         inputs,
         outputs,
         decoder=decoder_files(bundle) if name == "gpt" else None,
-        resident=frozenset(past),
+        resident=kept((*inputs, *outputs)),
         slots=slots(bundle, config),
         plugin=plugin(bundle),
     )
+
+
+def kept(specs: Iterable[TensorSpec]) -> frozenset[str]:
+    """The tensors that an engine keeps from one run to the next, and that nobody else looks at."""
+    return frozenset(spec.name for spec in specs if spec.name.startswith(("past_", "present_")))
 
 
 def plugin(bundle: Bundle) -> Path | None:
