@@ -22,7 +22,7 @@ import onnx
 from edged.compiler.parts import Progress, need
 from edged.compiler.trt_phases import Phases
 from edged.engine import preflight
-from edged.errors import PlanFailed
+from edged.errors import PlanFailed, TensorRTMissing
 
 log = logging.getLogger("edged.compiler")
 Range = tuple[
@@ -44,7 +44,10 @@ class Limits:
 def tensorrt() -> Any:
     """The library, when the driver has answered. Raises `GpuUnusable`, or `MissingExtra`."""
     preflight.look()
-    return need("tensorrt", "tensorrt", "building TensorRT plans")
+    try:
+        return need("tensorrt", "tensorrt", "building TensorRT plans")
+    except OSError as error:  # its libraries are not there
+        raise TensorRTMissing(f"TensorRT cannot be loaded: {error}") from error
 
 
 def profile(network: Path, dims: Dims) -> dict[str, Shapes]:

@@ -10,6 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from edged import settings
+from edged.bundle import Bundle
+from edged.engine.buffers import Arena
+from edged.errors import CudaMissing
+from edged.voices.chattts.voice import engine
 from tests.cuda import fake
 from tests.daemon import Daemon, receive_until, running, send
 from tests.trt import bindings
@@ -106,3 +111,16 @@ def test_a_version_is_tried_before_it_is_used(built: Path, machine: Environment,
     assert ("current", "tensorrt", "ok") in {(e["role"], e["backend"], e["state"]) for e in listed}
     told = edged(env, "bundle", "verify", "gpu")
     assert "ok      min_hidden_snr_db" in told
+
+
+def test_what_needs_an_engine_asks_for_the_gpu_first(
+    built: Path, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    """On a machine without one, where TensorRT would end the process."""
+    with pytest.raises(CudaMissing):
+        engine(Bundle.load(built), "vocoder", settings.Engine(), Arena())
+    told = edged({}, "bundle", "verify", built, "--against", tiny_checkpoint, code=1)
+    assert "plans cannot be read back" in told
+    (tmp_path / "silence.wav").write_bytes(b"")
+    recording = ("--audio", tmp_path / "silence.wav", "--text", "so")
+    assert "use one for onnxruntime" in edged({}, "voice", "enroll", "--bundle", built, *recording, code=1)

@@ -6,6 +6,7 @@ thread. Neighbours: everything of this package.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 
 from edged import settings
 from edged.bundle import Bundle
-from edged.engine import select
+from edged.engine import preflight, select
 from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
 from edged.engine.request import Decoder, Request
@@ -112,7 +113,12 @@ def _engines(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[Engi
 
 
 def engine(bundle: Bundle, name: str, config: settings.Engine, arena: Arena) -> Engine:
-    """One engine alone, for checks: what it makes can be looked at, all but its memory of the past."""
+    """One engine alone, for checks: what it makes can be looked at, all but its memory of the past.
+
+    Raises `GpuUnusable` before native code that needs a GPU is called.
+    """
+    if bundle.manifest.tensorrt is not None:
+        preflight.check(bundle.manifest.tensorrt, math.inf)  # this is no part of the daemon's memory
     (opened,) = select.open_engines([request(bundle, name, config)], bundle.manifest.backend, arena, config)
     return opened
 
