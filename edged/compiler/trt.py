@@ -124,7 +124,8 @@ class PlanBuilder:
 
     def layers(self, plan: Path) -> str:
         """The engine inspector's report of a plan that was just built, as JSON. Raises `PlanFailed`."""
-        engine = self._trt.Runtime(self._logger).deserialize_cuda_engine(plan.read_bytes())
+        runtime = self._trt.Runtime(self._logger)
+        engine = runtime.deserialize_cuda_engine(plan.read_bytes())
         if engine is None:
             raise PlanFailed(f"{plan.name}: cannot be loaded: {self._logger.last}")
         inspector = engine.create_engine_inspector()
