@@ -310,8 +310,8 @@ class CudaInitFailed(GpuUnusable):
 
     code = "cuda_init_failed"
     default_hint = (
-        "restart the machine; if it stays, the service may not open the GPU's device nodes: on a Jetson use "
-        "the drop-in jetson.conf"
+        "restart the machine; if it stays, the service may not open the GPU's device nodes: use systemd's "
+        "drop-in jetson.conf on a Jetson, nvidia.conf beside other cards"
     )
 
 
