@@ -20,13 +20,13 @@ the same class, so an application catches `Busy` whichever side of the socket it
     |-- EngineError            an engine could not be loaded or failed while running
     |   |-- ShapeExceeded      a request larger than the shapes allocated at start
     |   |-- CudaError            a call of the GPU's driver failed
-    |   |   |-- CudaUnavailable    there is no driver, or no device
     |   |   `-- DeviceOutOfMemory  there is not enough device or page-locked memory
     |   |-- PlanFailed           TensorRT cannot build an engine of a network
     |   |-- EmptySpeech        the model ended an utterance before its first sound, each time it was tried
     |   |-- BrokenSound        the network made samples that are no numbers
     |   |-- PluginUnusable     a bundle's TensorRT plugin cannot be loaded here
     |   `-- GpuUnusable        a bundle's GPU engines cannot run on this machine as it is
+    |       |-- CudaUnavailable    while they are loaded it turns out that there is no driver, or no device
     |       |-- CudaMissing, CudaInitFailed, GpuMissing, DriverTooOld, TensorRTMissing,
     |       `-- TensorRTMismatch, CapabilityMismatch, DeviceMemoryShort
     |-- RequestError           the request itself is wrong; sending it again will not help
@@ -261,11 +261,6 @@ class CudaError(EngineError):
     default_hint = "see journalctl -k -g 'NVRM|Xid|nvgpu'; if it repeats, restart the machine"
 
 
-class CudaUnavailable(CudaError):
-    code = "cuda_unavailable"
-    default_hint = "install or repair the NVIDIA driver, or use a bundle for onnxruntime"
-
-
 class DeviceOutOfMemory(CudaError):
     code = "device_out_of_memory"
     default_hint = "stop other programs that use the GPU, or load fewer or smaller voices"
@@ -303,6 +298,11 @@ class GpuUnusable(EngineError):
     default_hint = "see all of it with: edged doctor; engine.fallback can name a bundle for the processor"
 
 
+class CudaUnavailable(GpuUnusable):
+    code = "cuda_unavailable"
+    default_hint = "install or repair the NVIDIA driver, or use a bundle for onnxruntime"
+
+
 class CudaMissing(GpuUnusable):
     code = "cuda_missing"
     default_hint = "install NVIDIA's driver, or on a Jetson nvidia-l4t-cuda; then: edged doctor"
@@ -313,8 +313,8 @@ class CudaInitFailed(GpuUnusable):
 
     code = "cuda_init_failed"
     default_hint = (
-        "restart the machine; if it stays, the service may not open the GPU's device nodes: on a Jetson use "
-        "the drop-in jetson.conf"
+        "restart the machine; if it stays, the service may not open the GPU's device nodes: use systemd's "
+        "drop-in jetson.conf on a Jetson, nvidia.conf beside other cards"
     )
 
 

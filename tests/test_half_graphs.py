@@ -19,7 +19,6 @@ from edged.compiler.chattts.options import PRECISIONS, PROMPT_PIECE, check
 from edged.compiler.chattts.thresholds import TENSORRT
 from edged.compiler.graph import Graph
 from edged.compiler.parts import silent
-from edged.compiler.runners import OrtRunner
 from edged.errors import BadValue, BundleInaccurate
 from edged.precision import judge
 from tests.half_arithmetic import rewritten
@@ -106,10 +105,11 @@ def test_small_weights_are_as_tensorrt_takes_them(made: dict[str, Made], precisi
 
 
 def builds(networks: Sequence[Made]) -> list[agreement.Build]:
-    def runner(network: plans.Network) -> OrtRunner:
-        return OrtRunner(rewritten(network.path), network.interface, threads=1)
+    def built(one: Made) -> agreement.Build:
+        both = [plans.request(one[name], rewritten(one[name].path)) for name in ("gpt", "vocoder")]
+        return plans.opened(both, "onnxruntime")
 
-    return [agreement.Build(runner(one["gpt"]), runner(one["vocoder"])) for one in networks]
+    return [built(one) for one in networks]
 
 
 def figures(checkpoint: Checkpoint, reference: agreement.Build, built: agreement.Build) -> dict[str, float]:
@@ -142,32 +142,26 @@ def test_a_spoilt_network_is_refused(checkpoint: Checkpoint, made: dict[str, Mad
     (reference,) = builds([made["fp32"]])
 
     class Spoilt:
-        """Its hidden states are a twentieth too large."""
+        """What it makes is multiplied."""
 
-        inputs, outputs = reference.gpt.inputs, reference.gpt.outputs
+        def __init__(self, engine: Any, output: str, factor: float) -> None:
+            self._engine, self._output, self._factor = engine, output, factor
 
-        def __call__(self, feeds: Any) -> Any:
-            found = reference.gpt(feeds)
-            return {**found, "hidden": found["hidden"] * np.float32(1.05)}
+        def __getattr__(self, name: str) -> Any:
+            return getattr(self._engine, name)
 
-        def close(self) -> None: ...
+        def run(self) -> None:
+            self._engine.run()
+            self._engine.row(self._output, 0)[...] *= np.float32(self._factor)
 
-    class Deaf(Spoilt):
-        """Its samples are no numbers."""
+    def refused(built: agreement.Build, told: str) -> None:
+        with pytest.raises(BundleInaccurate, match=told):
+            judge("it", figures(checkpoint, reference, built), TENSORRT["fp16"])
 
-        inputs, outputs = reference.vocoder.inputs, reference.vocoder.outputs
-
-        def __call__(self, feeds: Any) -> Any:
-            return {"samples": np.full_like(reference.vocoder(feeds)["samples"], np.nan)}
-
-    with pytest.raises(BundleInaccurate, match="min_hidden_snr_db"):
-        judge(
-            "it",
-            figures(checkpoint, reference, agreement.Build(Spoilt(), reference.vocoder)),
-            TENSORRT["fp16"],
-        )
-    with pytest.raises(BundleInaccurate, match="min_waveform_snr_db: -inf"):
-        judge("it", figures(checkpoint, reference, agreement.Build(reference.gpt, Deaf())), TENSORRT["fp16"])
+    large = agreement.Build(Spoilt(reference.gpt, "hidden", 1.05), reference.vocoder)
+    refused(large, "min_hidden_snr_db")
+    mute = agreement.Build(reference.gpt, Spoilt(reference.vocoder, "samples", np.nan))
+    refused(mute, "min_waveform_snr_db: -inf")
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The TensorRT half of a build without TensorRT: phases, profiles, report, clocks, the bundle's contents."""
+"""The TensorRT half of a build without TensorRT: phases, profiles, report, clocks, the command line."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,20 +17,10 @@ from hypothesis import strategies as st
 from edged.bundle import read_manifest
 from edged.bundle_write import write_manifest
 from edged.compiler import clocks, trt
-from edged.compiler.chattts import plans
-from edged.compiler.chattts.checkpoint import Checkpoint
-from edged.compiler.chattts.options import check
 from edged.compiler.graph import Graph
-from edged.compiler.parts import silent
-from edged.compiler.runners import OrtRunner
 from edged.compiler.trt_phases import Phases
 from edged.compiler.trt_report import summary
-from edged.engine.preflight import Found
-from edged.errors import BundleInaccurate
 from tests import bundles
-
-HERE = Found("12.6", "10.3.0", "Orin", "8.7", True, 6000.0, 8000.0)
-
 
 # -- phases ----------------------------------------------------------------------------------------
 
@@ -134,102 +123,7 @@ def test_clocks_of_a_board(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     }
 
 
-# -- a build ---------------------------------------------------------------------------------------
-
-
-class Builder(trt.PlanBuilder):
-    """A plan is the ONNX file itself, run by ONNX Runtime: all of a build but TensorRT."""
-
-    version = "10.3.0"
-
-    def __init__(self) -> None:
-        self.closed = False
-        self.profiles: dict[str, Any] = {}
-
-    def build(self, network: Path, plan: Path, profiles: Any, progress: Any) -> None:
-        self.profiles[network.stem] = [trt.profile(network, dims) for dims in profiles]
-        plan.write_bytes(network.read_bytes())
-        progress(f"{network.stem}: Build", 1.0)
-
-    def load(self, plan: Path) -> Any:
-        class Engine:
-            device_memory_size_v2 = 5_000_000
-
-        return Engine()
-
-    def layers(self, engine: Any) -> str:
-        return json.dumps({"Layers": [{"Name": "a", "LayerType": "gemm"}]})
-
-    def runner(self, engine: Any, interface: Any, network: Path, profiles: Any) -> OrtRunner:
-        return OrtRunner(network, interface, threads=1)
-
-    def close(self) -> None:
-        self.closed = True
-
-
-class Spoilt(Builder):
-    """Its engines give other numbers than the networks they were built from."""
-
-    def runner(self, engine: Any, interface: Any, network: Path, profiles: Any) -> OrtRunner:
-        class Runner(OrtRunner):
-            def __call__(self, feeds: Any) -> Any:
-                return {n: v * 0.9 if n == "samples" else v for n, v in super().__call__(feeds).items()}
-
-        return Runner(network, interface, threads=1)
-
-
-@pytest.fixture
-def source(tiny_checkpoint: Path) -> Iterator[Checkpoint]:
-    with Checkpoint.open(tiny_checkpoint) as opened:
-        yield opened
-
-
-@pytest.fixture
-def root(tmp_path: Path) -> Path:
-    for folder in ("engines", "data"):
-        (tmp_path / folder).mkdir()
-    return tmp_path
-
-
-def test_what_a_build_leaves_in_the_bundle(root: Path, source: Checkpoint) -> None:
-    builder, told = Builder(), []  # type: ignore[var-annotated]
-    chosen = check("", (), 256, 2, "", (), False, "tensorrt")
-    made = plans.build(root, source, chosen, HERE, builder, lambda *step: told.append(step))
-    assert builder.closed
-    assert sorted(str(path.relative_to(root)) for path in root.rglob("*.*")) == [
-        "data/layers.json",
-        "engines/gpt.plan",
-        "engines/vocoder.plan",
-    ]
-    fractions = [fraction for _, fraction in told]
-    assert fractions == sorted(fractions)
-    assert json.loads((root / "data/layers.json").read_text())["gpt"]["kinds"] == {"gemm": 1}
-    record = made.record
-    assert (record.version, record.capability, record.cuda, record.device) == (
-        "10.3.0",
-        "8.7",
-        "12.6",
-        "Orin",
-    )
-    sizes = [sum(t.spec().nbytes for t in (*e.inputs, *e.outputs) if not t.alias) for e in made.engines]
-    expected = sum(e.bytes for e in made.engines) + 2 * 5_000_000 + sum(sizes)
-    assert record.device_mb == pytest.approx(expected / 1e6, abs=0.1)
-    assert set(record.measured) == set(plans.TENSORRT["fp16"])
-    gpt = {tensor.name: tensor for tensor in (*made.engines[0].inputs, *made.engines[0].outputs)}
-    assert (gpt["past_k.0"].dtype, gpt["present_k.0"].alias) == ("float16", "past_k.0")
-    prompt, step = builder.profiles["gpt"]
-    assert prompt["ids"] == ((1, 1, 4), (1, 48, 4), (1, 48, 4))
-    assert step["ids"] == ((1, 1, 4), (1, 1, 4), (2, 1, 4))
-    assert step["past_k.0"][0][2] == step["past_k.0"][2][2] == 256
-    (window,) = builder.profiles["vocoder"]
-    assert (window["hidden"][0][1], window["hidden"][2][1]) == (1, 77)
-
-
-def test_engines_of_other_numbers_make_no_bundle(root: Path, source: Checkpoint) -> None:
-    builder = Spoilt()
-    with pytest.raises(BundleInaccurate, match="min_waveform_snr_db: 20, at least 40"):
-        plans.build(root, source, check("", (), 256, 2, "", (), False, "tensorrt"), HERE, builder, silent)
-    assert builder.closed
+# -- the command line ------------------------------------------------------------------------------
 
 
 def edged(*arguments: str) -> subprocess.CompletedProcess[str]:

@@ -185,11 +185,20 @@ def build(tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Ca
     return made
 
 
-@pytest.mark.parametrize("kv", ["float32", "float16"])
-def test_the_network_with_the_plugin_is_the_network_without(build: Callable[..., Any], kv: str) -> None:
-    """A padded prompt of two rows, then steps: same tokens, same cache."""
-    plain = Runner(*build("standard", kv=kv), rows=2, positions=64)
-    path, _ = build("plugged", kv=kv)
+@pytest.mark.parametrize(
+    ("kv", "half"),
+    [("float32", False), ("float16", False), ("float16", True)],
+    ids=["fp32", "fp16 cache", "fp16"],
+)
+def test_the_network_with_the_plugin_is_the_network_without(
+    build: Callable[..., Any], kv: str, half: bool
+) -> None:
+    """A padded prompt of two rows, then steps: same tokens, same cache. Half precision is rounded by the
+    interpreter, as on a GPU; ONNX Runtime leaves the casts around products out."""
+    apart = 1e-2 if half else 1e-3
+    options = {"kv": kv, "half": half, "precision": "fp16" if half else "fp32"}
+    plain = Runner(*build("standard", **options), rows=2, positions=64)
+    path, _ = build("plugged", **options)
     past = {name: np.zeros_like(cache) for name, cache in plain.cache.items()}
     interpreter = ReferenceEvaluator(str(path), new_ops=[MaskedPosEnc, GatherElements])
     ids, text, lengths = padded([prompt_of(1, 7, 0), prompt_of(2, 3, 2)])
@@ -200,10 +209,10 @@ def test_the_network_with_the_plugin_is_the_network_without(build: Callable[...,
         values = interpreter.run(None, plain.feeds(ids, text, at, last=last) | past)
         found = dict(zip(interpreter.output_names, values, strict=True))
         np.testing.assert_array_equal(found["codes"], wanted["codes"])
-        np.testing.assert_allclose(found["logits"], wanted["logits"], atol=1e-3)
+        np.testing.assert_allclose(found["logits"], wanted["logits"], atol=apart)
         past = {name: found[name.replace("past_", "present_")] for name in past}
         for name, cache in past.items():
-            np.testing.assert_allclose(cache, plain.cache[name], atol=2e-3 if kv == "float16" else 1e-4)
+            np.testing.assert_allclose(cache, plain.cache[name], atol=2 * apart if kv == "float16" else 1e-4)
         ids, text = wanted["codes"][:, None], np.zeros((2, 1), np.int64)
         at, last = at + 1, np.zeros(2, np.int64)
 

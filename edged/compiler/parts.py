@@ -20,6 +20,7 @@ from edged.bundle import Bundle, EngineFile, File, Golden, Manifest, Tensor
 from edged.bundle_write import describe, write_manifest
 from edged.engine.api import TensorSpec
 from edged.engine.buffers import Arena
+from edged.engine.plan import total_mb
 from edged.errors import MissingExtra
 from edged.voices import golden
 from edged.voices.load import open_bundle
@@ -76,15 +77,18 @@ def _tensors(specs: list[TensorSpec]) -> tuple[Tensor, ...]:
 def finish(root: Path, manifest: Manifest, text: str, *, within_s: float, within_db: float) -> Golden:
     """Writes the manifest, speaks the golden utterance with the new bundle, and records it there.
 
-    This is also the proof that the bundle can be loaded and speaks at its maximum shapes.
+    This is also the proof that the bundle can be loaded, speaks at its maximum shapes, and asks for no more
+    memory then. What a bundle for a GPU has there is recorded as well.
     """
     write_manifest(root, manifest)
     bundle = Bundle.load(root)
-    voices = open_bundle(bundle, settings.Engine(), Arena())
+    arena = Arena()
+    voices = open_bundle(bundle, settings.Engine(), arena)
     voice = voices[0]
     try:
         for one in voices:
             one.warm_up()
+        arena.seal()
         recorded = golden.record(
             voice,
             text,
@@ -94,5 +98,9 @@ def finish(root: Path, manifest: Manifest, text: str, *, within_s: float, within
     finally:
         for one in voices:
             one.close()
-    write_manifest(root, msgspec.structs.replace(manifest, golden=recorded))
+    record = manifest.tensorrt
+    if record is not None:
+        used = total_mb(row for row in arena.plan() if row.kind == "device")
+        record = msgspec.structs.replace(record, device_mb=round(used, 1))
+    write_manifest(root, msgspec.structs.replace(manifest, golden=recorded, tensorrt=record))
     return recorded

@@ -4,7 +4,7 @@ CLI process only, on the machine that will run the plans; the only module of the
 `tensorrt`, and only after the driver has answered (without one, TensorRT's objects crash). Uses no name that
 10.3 or 11.4 lacks. Networks are strongly typed: TensorRT keeps to the element types that the graph says.
 Neighbours: `trt_phases.py` turns its phases into a fraction, `trt_report.py` reads its report of layers,
-`runners.py` runs a plan once built, `chattts/plans.py` calls; in the daemon `edged/engine/trt.py` runs plans.
+`chattts/plans.py` calls; `edged/engine/trt.py` runs plans, here as in the daemon.
 """
 
 from __future__ import annotations
@@ -19,13 +19,10 @@ from typing import Any
 
 import onnx
 
-from edged.compiler.graph import Interface
 from edged.compiler.parts import Progress, need
-from edged.compiler.runners import PlanRunner, Runner
 from edged.compiler.trt_phases import Phases
 from edged.engine import preflight
-from edged.engine.cuda import Device
-from edged.errors import PlanFailed
+from edged.errors import PlanFailed, TensorRTMissing
 
 log = logging.getLogger("edged.compiler")
 Range = tuple[
@@ -47,7 +44,10 @@ class Limits:
 def tensorrt() -> Any:
     """The library, when the driver has answered. Raises `GpuUnusable`, or `MissingExtra`."""
     preflight.look()
-    return need("tensorrt", "tensorrt", "building TensorRT plans")
+    try:
+        return need("tensorrt", "tensorrt", "building TensorRT plans")
+    except OSError as error:  # its libraries are not there
+        raise TensorRTMissing(f"TensorRT cannot be loaded: {error}") from error
 
 
 def profile(network: Path, dims: Dims) -> dict[str, Shapes]:
@@ -83,16 +83,9 @@ class PlanBuilder:
         self._prepare = prepare
         self._logger = _logger(library)
 
-        self._device: Device | None = None
-
     @property
     def version(self) -> str:
         return str(self._trt.__version__)
-
-    def close(self) -> None:
-        """Frees what the runners have on the device."""
-        if self._device is not None:
-            self._device.close()
 
     def build(self, network: Path, plan: Path, profiles: Sequence[Dims], progress: Progress) -> None:
         """Writes the plan of an ONNX file, with an optimisation profile for each of `profiles`.
@@ -129,21 +122,12 @@ class PlanBuilder:
         plan.write_bytes(memoryview(serialized))
         self._write_timings(config)
 
-    def load(self, plan: Path) -> Any:
-        """The engine (`ICudaEngine`) of a plan that was just built. Raises `PlanFailed`."""
-        engine = self._trt.Runtime(self._logger).deserialize_cuda_engine(plan.read_bytes())
+    def layers(self, plan: Path) -> str:
+        """The engine inspector's report of a plan that was just built, as JSON. Raises `PlanFailed`."""
+        runtime = self._trt.Runtime(self._logger)
+        engine = runtime.deserialize_cuda_engine(plan.read_bytes())
         if engine is None:
             raise PlanFailed(f"{plan.name}: cannot be loaded: {self._logger.last}")
-        return engine
-
-    def runner(self, engine: Any, interface: Interface, network: Path, profiles: Sequence[Dims]) -> Runner:
-        """Runs an engine of `load` on arrays. The rest: as it was built."""
-        self._device = self._device or Device()
-        shapes = [profile(network, dims) for dims in profiles]
-        return PlanRunner(engine, interface, shapes, self._device)
-
-    def layers(self, engine: Any) -> str:
-        """The engine inspector's report as JSON."""
         inspector = engine.create_engine_inspector()
         return str(inspector.get_engine_information(self._trt.LayerInformationFormat.JSON))
 

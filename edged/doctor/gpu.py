@@ -9,19 +9,17 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import suppress
-from importlib import metadata
 
 import msgspec
 
 from edged.bundle import MANIFEST, find
-from edged.doctor.findings import Case, Finding
-from edged.engine import cuda
+from edged.doctor.findings import Case, Finding, State
+from edged.doctor.machine import installed
+from edged.engine import cuda, preflight
 from edged.errors import BundleError, EdgedError, MissingExtra
 from edged.paths import bundle_directories
 from edged.settings import Settings
 
-# The package of JetPack and those of the registry; all of them are imported as `tensorrt`.
-TENSORRT = ("tensorrt", "tensorrt-cu13", "tensorrt-cu12", "tensorrt-cu13-bindings", "tensorrt-cu12-bindings")
 OLDEST, FIRST_UNKNOWN = (10, 3), (12,)
 
 
@@ -41,14 +39,15 @@ def wanted(settings: Settings) -> list[str]:
 
 
 def packages(case: Case) -> Iterator[Finding]:
-    """TensorRT and pycuda, where a configured bundle needs them."""
+    """TensorRT and pycuda, where a configured bundle needs them. With a fallback it speaks without."""
     names = wanted(case.settings)
     if not names:
         return
     purpose = f"the voice bundle {names[0]}"
-    version = tensorrt_version()
+    missing: State = "warning" if case.settings.engine.fallback else "failed"
+    version = preflight.tensorrt_version()
     if not version:
-        yield Finding.of("TensorRT", MissingExtra("tensorrt", "tensorrt", purpose))
+        yield Finding.of("TensorRT", MissingExtra("tensorrt", "tensorrt", purpose), missing)
     elif not OLDEST <= _numbers(version) < FIRST_UNKNOWN:
         remedy = "install TensorRT 10.3 to 11 (JetPack 6 and 7 bring one of them)"
         yield Finding("TensorRT", "warning", f"{version} was never tried with this version", remedy)
@@ -57,20 +56,9 @@ def packages(case: Case) -> Iterator[Finding]:
     try:
         cuda.binding()
     except EdgedError as error:
-        yield Finding.of("pycuda", error)
+        yield Finding.of("pycuda", error, missing)
     else:
-        yield Finding("pycuda", "ok", _version("pycuda") or "of unknown version")
-
-
-def tensorrt_version() -> str:
-    """Of the installed package, "" where there is none."""
-    return next(filter(None, map(_version, TENSORRT)), "")
-
-
-def _version(name: str) -> str:
-    with suppress(metadata.PackageNotFoundError):
-        return metadata.version(name)
-    return ""
+        yield Finding("pycuda", "ok", installed(("pycuda",))["pycuda"] or "of unknown version")
 
 
 def _numbers(version: str) -> tuple[int, ...]:

@@ -101,7 +101,7 @@ def _cuda_version() -> str:
     number = ctypes.c_int()
     try:
         Driver().call("cuDriverGetVersion", ctypes.byref(number))
-    except CudaError:
+    except (CudaError, CudaUnavailable):
         return ""
     return f"{number.value // 1000}.{number.value % 1000 // 10}"
 

@@ -14,7 +14,7 @@ from edged import native, settings
 from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
 from edged.engine.request import Decoder, Request
-from edged.errors import BundleBackendMismatch, EngineError
+from edged.errors import BundleBackendMismatch, EngineError, TensorRTMissing
 from edged.log import event as log_event
 
 log = logging.getLogger("edged.engine")
@@ -52,7 +52,10 @@ def open_engines(
     for request in requests:
         require(backend, request.path.name)
     if backend == TENSORRT:  # `preflight` has found what native code will need
-        from edged.engine.trt_open import open_engines as open_on_device
+        try:
+            from edged.engine.trt_open import open_engines as open_on_device
+        except (ImportError, OSError) as error:  # a package without its module, or that without its libraries
+            raise TensorRTMissing(f"TensorRT cannot be loaded: {error}") from error
 
         return list(open_on_device(requests, arena, config))
     for request in requests:

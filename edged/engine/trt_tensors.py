@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -28,10 +28,10 @@ class Piece:
     spec: TensorSpec
     address: int
     pitch: int
+    row_bytes: int = field(init=False)  # computed once: every change of rows asks for it, tensor by tensor
 
-    @property
-    def row_bytes(self) -> int:
-        return self.spec.nbytes // self.spec.shape[0]
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "row_bytes", self.spec.nbytes // self.spec.shape[0])
 
     def at(self, shape: Shape, row: int) -> int:
         """The address of so much of it from a row on. Raises `ShapeExceeded`."""

@@ -92,7 +92,7 @@ def test_a_bundle_of_another_backend_is_refused_by_name(edged: Edged) -> None:
     edged.wait_for("ActiveState", "failed")
     log = edged.log
     assert "cannot start" in log
-    assert "is built for 'tensorrt'; this version of edged runs onnxruntime only" in log
+    assert "is built for 'openvino'; this version of edged runs onnxruntime, tensorrt only" in log
     assert "code=bundle_backend_mismatch" in log
     edged.machine.run("rm", "-rf", "/var/lib/edged/bundles/foreign")
 
@@ -125,4 +125,4 @@ def _make_foreign(edged: Edged, name: str) -> None:
     edged.machine.run("cp", "-r", "/var/lib/edged/bundles/tone", f"/var/lib/edged/bundles/{name}")
     path = edged.machine.root / f"var/lib/edged/bundles/{name}/manifest.json"
     manifest = json.loads(path.read_text())
-    path.write_text(json.dumps({**manifest, "backend": "tensorrt"}))
+    path.write_text(json.dumps({**manifest, "backend": "openvino"}))

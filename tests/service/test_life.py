@@ -61,6 +61,21 @@ def test_on_a_jetson_the_modes_of_the_devices_decide(edged: Edged) -> None:
     assert edged.speaks()
 
 
+def test_beside_a_discrete_card_only_its_devices_are_opened(edged: Edged) -> None:
+    drop_in = ROOT / "systemd/drop-ins/nvidia.conf"
+    edged.drop_in(drop_in.name, drop_in.read_text())
+    edged.start()
+    assert edged.show("DevicePolicy") == "closed"
+    allowed = edged.show("DeviceAllow")
+    assert "char-nvidia* rw" in allowed
+    assert "char-alsa rw" in allowed
+    groups = edged.machine.run("getent", "group", "audio", "video", "render").stdout.splitlines()
+    status = (edged.machine.root / f"proc/{edged.pid}/status").read_text()
+    held = set(re.search(r"^Groups:(.*)$", status, re.M)[1].split())
+    assert {line.split(":")[2] for line in groups} <= held
+    assert edged.speaks()
+
+
 def test_stop_lets_a_job_end(edged: Edged) -> None:
     edged.configure("voices: {bundles: [slow]}\naudio: {enabled: false}\nservice: {drain_s: 25}\n")
     edged.start()

@@ -3,8 +3,8 @@
 They have the methods of `ICudaEngine` and `IExecutionContext` that edged calls, keep what TensorRT
 promises, and refuse what it refuses: unknown names, shapes outside the profile, addresses that are not
 aligned or not set, activation memory that is too small. What is enqueued runs when the stream does it. A
-"plan" names an ONNX file and its profiles. After each run the activation memory is full of rubbish, as it
-would be on a device.
+"plan" names an ONNX file, or holds it, and has its profiles. After each run the activation memory is full of
+rubbish, as it would be on a device. Neighbour: `standin_builder` makes plans as TensorRT's builder does.
 """
 
 from __future__ import annotations
@@ -93,8 +93,19 @@ def write_plan(
     activations: int = 4096,
 ) -> None:
     """profiles: smallest and largest shape by input; host: inputs whose values are shapes."""
-    plan = {"onnx": str(onnx), "profiles": profiles, "host": list(host), "activations": activations}
-    path.write_bytes(MAGIC + json.dumps(plan).encode())
+    path.write_bytes(plan_of(str(onnx), profiles, host, activations))
+
+
+def plan_of(
+    onnx: str | bytes,
+    profiles: Sequence[dict[str, Any]],
+    host: Sequence[str] = (),
+    activations: int = 4096,
+) -> bytes:
+    """onnx: the file's path, or what is in it."""
+    named = onnx if isinstance(onnx, str) else ""
+    plan = {"onnx": named, "profiles": profiles, "host": list(host), "activations": activations}
+    return MAGIC + json.dumps(plan).encode() + b"\n" + (b"" if isinstance(onnx, str) else onnx)
 
 
 def profiles(inputs: Sequence[TensorSpec], varying: Sequence[dict[str, Range]]) -> list[dict[str, Range]]:
@@ -114,16 +125,19 @@ def deserialize(plan: Any, logger: Any, memory: Any) -> Any:
     if not address:
         logger.log(trt.ILogger.Severity.ERROR, "Requested amount of GPU memory could not be allocated")
         return None
-    return Engine(json.loads(raw[len(MAGIC) :]), logger, memory, address)
+    text, _, network = raw[len(MAGIC) :].partition(b"\n")
+    return Engine(json.loads(text), network, logger, memory, address)
 
 
 class Engine:
-    def __init__(self, plan: dict[str, Any], logger: Any, memory: Any, address: int) -> None:
+    def __init__(self, plan: dict[str, Any], network: bytes, logger: Any, memory: Any, address: int) -> None:
         self._logger, self._memory, self._address = logger, memory, address
         options = ort.SessionOptions()
         options.intra_op_num_threads = 1
         options.log_severity_level = 4
-        self._session = ort.InferenceSession(plan["onnx"], options, providers=["CPUExecutionProvider"])
+        self._session = ort.InferenceSession(
+            plan["onnx"] or network, options, providers=["CPUExecutionProvider"]
+        )
         self._nodes = {
             node.name: node for node in (*self._session.get_inputs(), *self._session.get_outputs())
         }

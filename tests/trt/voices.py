@@ -48,6 +48,16 @@ def standins(version: str) -> Any:
     return standin.world
 
 
+def builder(version: str) -> Any:
+    """The same while a bundle is built; what the builder is told and does wrong."""
+    standins(version)
+    from edged.compiler import trt
+    from tests.trt import standin_builder
+
+    trt.tensorrt = lambda: standin_builder
+    return standin_builder.order
+
+
 def synth_of(opened: list[Voice]) -> ChatSynthesizer:
     synth = opened[0].synthesizer
     assert isinstance(synth, ChatSynthesizer)

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from edged import settings
 from edged.bundle import Bundle
 from edged.engine.buffers import Arena
+from edged.engine.select import TENSORRT
 from edged.errors import BadValue
 from edged.voices.chattts import speakers
 from edged.voices.chattts.reading import reader
@@ -29,9 +30,10 @@ def prompt_code(bundle: Bundle, audio: Path, text: str) -> str:
     if not any(map(str.isalnum, text)):
         raise BadValue("--text is empty", "write what is said in the recording, word by word")
     if all(entry.name != "encoder" for entry in bundle.manifest.engines):
-        raise BadValue(
-            f"{bundle.path}: has no encoder for recordings", "build the bundle with --with-encoder"
-        )
+        own = "build the bundle with --with-encoder"
+        other = "use one for onnxruntime, built --with-encoder: the prompt code that it prints fits both"
+        hint = other if bundle.manifest.backend == TENSORRT else own
+        raise BadValue(f"{bundle.path}: has no encoder for recordings", hint)
     rate = bundle.manifest.sample_rate
     samples = read(audio, rate)
     seconds = len(samples) / rate

@@ -1,23 +1,23 @@
 """The TensorRT half of a ChatTTS bundle: networks of the standard dialect, plans, and proof of their numbers.
 
 CLI process only, on the machine that will run the bundle. TensorRT chooses kernels when it builds, so what a
-plan computes is known only afterwards: both plans are run on some sentences beside fp32 networks on ONNX
-Runtime, and a build whose figures are beyond the thresholds is refused. Neighbours: `build.py` calls;
-`compiler/trt.py` builds, `agreement.py` compares.
+plan computes is known only afterwards: both plans are run on some sentences, by the engines of the daemon,
+beside fp32 networks on ONNX Runtime, and a build whose figures are beyond the thresholds is refused.
+Neighbours: `build.py` calls; `compiler/trt.py` builds, `agreement.py` compares.
 """
 
 from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from edged import settings
 from edged.bundle import EngineFile, File, TensorRT
 from edged.compiler import trt
 from edged.compiler.chattts import agreement, reading
@@ -26,16 +26,20 @@ from edged.compiler.chattts.gpt import build_gpt
 from edged.compiler.chattts.options import PROMPT_PIECE, Options
 from edged.compiler.chattts.past import in_place
 from edged.compiler.chattts.quantize import Sensitivity
+from edged.compiler.chattts.teach import STEPS
 from edged.compiler.chattts.thresholds import TENSORRT
 from edged.compiler.chattts.vocoder import build_vocoder
 from edged.compiler.clocks import clocks
 from edged.compiler.graph import Interface
 from edged.compiler.parts import Progress, engine_entry, file_entry, within
-from edged.compiler.runners import OrtRunner
 from edged.compiler.trt_report import summary
+from edged.engine import select
+from edged.engine.buffers import Arena
 from edged.engine.plugins import load_plugin
 from edged.engine.preflight import Found
+from edged.engine.request import Request
 from edged.precision import judge
+from edged.voices.chattts.voice import kept
 from edged.voices.chattts.windows import CHUNKS, FIRST_AHEAD, LONGEST
 
 NETWORKS = ".networks"  # folder inside the unfinished bundle, gone before it is finished
@@ -44,7 +48,7 @@ PLUGIN = "plugin"  # name of its entry among the bundle's data
 
 @dataclass(frozen=True)
 class Plans:
-    """What a manifest lists of them."""
+    """What a manifest lists of them. What they take on the device is known once the voice was opened."""
 
     engines: list[EngineFile]
     beside: list[File]
@@ -142,10 +146,10 @@ def build(
     for number, network in enumerate(made):
         stretch = within(progress, 0.1 + 0.3 * number, 0.4 + 0.3 * number)
         builder.build(network.path, root / f"engines/{network.name}.plan", network.profiles, stretch)
-    engines = {network.name: builder.load(root / f"engines/{network.name}.plan") for network in made}
-    measured = _measure(source, folder, builder, made, engines, within(progress, 0.7, 1.0))
+    library, stretch = Path(plugin) if plugin else None, within(progress, 0.7, 1.0)
+    measured = _measure(source, root, made, options.positions, library, stretch)
     judge("the new engines", measured, TENSORRT[options.precision])
-    layers = {name: summary(builder.layers(engine)) for name, engine in engines.items()}
+    layers = {each.name: summary(builder.layers(root / f"engines/{each.name}.plan")) for each in made}
     (root / "data/layers.json").write_text(json.dumps(layers, indent=1) + "\n", "utf-8")
     beside.append(file_entry(root, "layers", "data/layers.json"))
     shutil.rmtree(folder)
@@ -164,7 +168,7 @@ def build(
         capability=found.capability,
         cuda=found.cuda,
         device=found.device,
-        device_mb=round(sum(map(_device_bytes, entries, engines.values())) / 1e6, 1),
+        device_mb=0.0,
         plugin=PLUGIN if plugin else "",
         clocks=clocks(),
         measured=measured,
@@ -172,40 +176,29 @@ def build(
     return Plans(entries, beside, record)
 
 
-def _device_bytes(entry: EngineFile, engine: Any) -> int:
-    """Weights, activations of one context, and all tensors; those that share memory count once."""
-    tensors = sum(t.spec().nbytes for t in (*entry.inputs, *entry.outputs) if not t.alias)
-    return entry.bytes + int(engine.device_memory_size_v2) + tensors
-
-
 def _measure(
     source: Checkpoint,
-    folder: Path,
-    builder: trt.PlanBuilder,
+    root: Path,
     made: Sequence[Network],
-    engines: Mapping[str, Any],
+    most: int,
+    plugin: Path | None,
     progress: Progress,
 ) -> dict[str, float]:
-    """Figures of the plans against the fp32 networks of ONNX Runtime's dialect."""
-    prompts = reading.golden(source)
-    positions = max(map(len, prompts)) + agreement.STEPS
-    expected = reference(source, folder, positions, within(progress, 0.0, 0.3))
+    """Figures of the plans against the fp32 networks of ONNX Runtime's dialect. most: positions of the cache,
+    in which the prompts are cut short to leave room for the steps."""
+    prompts = [prompt[: most - STEPS] for prompt in reading.golden(source)]
+    positions = max(map(len, prompts)) + STEPS
+    expected = reference(source, root / NETWORKS, positions, within(progress, 0.0, 0.3))
     try:
-        gpt, vocoder = (
-            builder.runner(engines[network.name], network.interface, network.path, network.profiles)
-            for network in made
-        )
-        return agreement.compare(
-            expected,
-            agreement.Build(gpt, vocoder),
-            prompts,
-            code_head(source),
-            PROMPT_PIECE,
-            within(progress, 0.3, 1.0),
-        )
+        plans = [replace(request(each, root / f"engines/{each.name}.plan"), plugin=plugin) for each in made]
+        built = opened(plans, select.TENSORRT)
+        try:
+            stretch = within(progress, 0.3, 1.0)
+            return agreement.compare(expected, built, prompts, code_head(source), PROMPT_PIECE, stretch)
+        finally:
+            built.close()
     finally:
-        expected.gpt.close()
-        builder.close()
+        expected.close()
 
 
 def reference(source: Checkpoint, folder: Path, positions: int, progress: Progress) -> agreement.Build:
@@ -215,7 +208,19 @@ def reference(source: Checkpoint, folder: Path, positions: int, progress: Progre
         source, gpt, positions=positions, slots=1, prompt=PROMPT_PIECE, progress=within(progress, 0.0, 0.8)
     )
     sound = build_vocoder(source, vocoder, steps=LONGEST, progress=within(progress, 0.8, 1.0))
-    return agreement.Build(OrtRunner(gpt, made), OrtRunner(vocoder, sound))
+    both = [Network(path.stem, path, _shared(made), ()) for path, made in ((gpt, made), (vocoder, sound))]
+    return opened([request(each, each.path) for each in both], select.BACKENDS[0])
+
+
+def request(network: Network, path: Path) -> Request:
+    """For an engine whose results the host sees. path: of the file to run."""
+    inputs, outputs = network.interface.inputs, network.interface.outputs
+    return Request(network.name, path, inputs, outputs, resident=kept((*inputs, *outputs)))
+
+
+def opened(requests: Sequence[Request], backend: str) -> agreement.Build:
+    """Engines of a GPT and of a vocoder as the daemon opens them."""
+    return agreement.Build(*select.open_engines(requests, backend, Arena(), settings.Engine()))
 
 
 def code_head(source: Checkpoint) -> NDArray[np.float32]:

@@ -1,7 +1,8 @@
 """Runs the fp32 network and a bundle's on the same prompts and the same noise, and compares what they give.
 
-CLI process only; for `verify.py`. The bundle's network is fed the codes that the fp32 one drew (teacher
-forcing), so that each step is compared by itself and one other code does not change all that follow.
+CLI process only. The bundle's network is fed the codes that the fp32 one drew (teacher forcing), so that
+each step is compared by itself and one other code does not change all that follow. Neighbours: `verify.py`
+compares a bundle that is there, `agreement.py` two builds.
 """
 
 from __future__ import annotations
@@ -83,7 +84,7 @@ def compare(
             runs = []
             for number, prompt in enumerate(prompts):
                 progress(f"text {number + 1} of {len(prompts)}", number / len(prompts))
-                runs.append(_teach(pair, prompt, speaker, number))
+                runs.append(teach(pair, prompt, speaker, number))
             names = [name for name in built.inputs if name.startswith("past_")]
             scales = [_scales(stored, name) for name in names]
             caches = [
@@ -111,7 +112,7 @@ def compare(
     )
 
 
-def _teach(
+def teach(
     pair: tuple[Generator, Generator], prompt: Prompt, speaker: SpeakerData, seed: int
 ) -> tuple[NDArray[Any], ...]:
     """Hidden states and drawn codes of both, [steps, ...]; the second is fed the codes of the first."""

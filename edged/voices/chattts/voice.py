@@ -6,6 +6,8 @@ thread. Neighbours: everything of this package.
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
@@ -14,8 +16,8 @@ from numpy.typing import NDArray
 
 from edged import settings
 from edged.bundle import Bundle
-from edged.engine import select
-from edged.engine.api import Engine
+from edged.engine import preflight, select
+from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
 from edged.engine.request import Decoder, Request
 from edged.errors import BadSpeaker, BundleManifestInvalid
@@ -114,7 +116,12 @@ def _engines(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[Engi
 
 
 def engine(bundle: Bundle, name: str, config: settings.Engine, arena: Arena) -> Engine:
-    """One engine alone, for checks: what it makes can be looked at, all but its memory of the past."""
+    """One engine alone, for checks: what it makes can be looked at, all but its memory of the past.
+
+    Raises `GpuUnusable` before native code that needs a GPU is called.
+    """
+    if bundle.manifest.tensorrt is not None:
+        preflight.check(bundle.manifest.tensorrt, math.inf)  # this is no part of the daemon's memory
     (opened,) = select.open_engines([request(bundle, name, config)], bundle.manifest.backend, arena, config)
     return opened
 
@@ -122,17 +129,21 @@ def engine(bundle: Bundle, name: str, config: settings.Engine, arena: Arena) -> 
 def request(bundle: Bundle, name: str, config: settings.Engine) -> Request:
     entry = bundle.engine(name)
     inputs, outputs = interface(bundle, entry, config)
-    past = (spec.name for spec in (*inputs, *outputs) if spec.name.startswith(("past_", "present_")))
     return Request(
         f"{bundle.manifest.name}.{name}",
         bundle.path / entry.file,
         inputs,
         outputs,
         decoder=decoder_files(bundle) if name == "gpt" else None,
-        resident=frozenset(past),
+        resident=kept((*inputs, *outputs)),
         slots=slots(bundle, config),
         plugin=plugin(bundle),
     )
+
+
+def kept(specs: Iterable[TensorSpec]) -> frozenset[str]:
+    """The tensors that an engine keeps from one run to the next, and that nobody else looks at."""
+    return frozenset(spec.name for spec in specs if spec.name.startswith(("past_", "present_")))
 
 
 def plugin(bundle: Bundle) -> Path | None:

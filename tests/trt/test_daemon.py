@@ -1,0 +1,126 @@
+"""Real daemons and commands with a bundle for TensorRT, on stand-ins for the driver and for TensorRT."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from edged import settings
+from edged.bundle import Bundle
+from edged.engine.buffers import Arena
+from edged.errors import CudaMissing
+from edged.voices.chattts.voice import engine
+from tests.cuda import fake
+from tests.daemon import Daemon, receive_until, running, send
+from tests.trt import bindings
+
+HERE = Path(__file__).resolve().parent
+SENTENCE = "Hello world. The time is good."
+LONG = "good morning time word " * 40
+Environment = dict[str, str]
+
+
+@pytest.fixture(scope="session")
+def machine(libcuda: Path) -> Environment:
+    """The environment of a machine with a GPU, TensorRT and pycuda."""
+    version = bindings.VERSIONS[-1]
+    if reason := bindings.unavailable(version):
+        pytest.skip(reason)
+    found = fake.environment(libcuda)
+    more = [str(HERE / "site"), str(bindings.PREPARED / version)]
+    found["PYTHONPATH"] = os.pathsep.join([found["PYTHONPATH"], *more])
+    return {name: found[name] for name in ("LD_LIBRARY_PATH", "PYTHONPATH")}
+
+
+def edged(env: Environment, *arguments: object, code: int = 0) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "edged", *map(str, arguments)],
+        env={**os.environ, **env},
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == code, (done.stdout, done.stderr)
+    return done.stderr if code else done.stdout
+
+
+@pytest.fixture(scope="session")
+def built(machine: Environment, tiny_checkpoint: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    out = tmp_path_factory.mktemp("built") / "gpu"
+    build = ("bundle", "build", "chattts", "--backend", "tensorrt", "--checkpoint", tiny_checkpoint)
+    edged(machine, *build, "--positions", 512, "--slots", 2, "--set", "name=gpu", "--out", out)
+    return out
+
+
+def speak(daemon: Daemon) -> int:
+    """Bytes of sound."""
+    reply = daemon.request({"op": "synthesize", "text": SENTENCE})
+    assert reply["event"] == "done", reply
+    return len(reply["audio_bytes"])
+
+
+def test_it_serves_and_stops(built: Path, machine: Environment, tmp_path: Path) -> None:
+    left = tmp_path / "left"
+    with running(built, env={**machine, "EDGED_TEST_LEFT": str(left)}) as daemon:
+        assert daemon.request({"op": "status"})["remark"] == ""
+        assert speak(daemon) > 10_000
+        with daemon.socket() as socket:
+            for name in ("first", "second"):
+                send(socket, op="synthesize", id=name, text=SENTENCE, reply="events")
+            ended = [receive_until(socket, "done", "failed")[-1] for _ in range(2)]
+            assert {(event["id"], event["event"]) for event in ended} == {
+                ("first", "done"),
+                ("second", "done"),
+            }
+        with daemon.socket() as socket:
+            send(socket, op="synthesize", id="long", text=LONG, reply="events", stream=True)
+            receive_until(socket, "audio")
+            send(socket, op="cancel", target="long")
+            ended = receive_until(socket, "cancelled", "done", "failed")[-1]
+            assert ended["event"] == "cancelled", ended
+        assert speak(daemon) > 10_000, "the next one speaks"
+        table = edged({}, "--endpoint", daemon.endpoint, "status", "--memory")
+        assert daemon.stop() == 0
+        assert not [line for line in daemon.log.splitlines() if "code=" in line]
+        assert "fake device (host memory) (compute capability 8.7)" in daemon.log
+    rows = [line.split() for line in table.splitlines() if line.endswith(" device")]
+    assert {"gpu.gpt.weights", "gpu.gpt.past_k.0..1", "gpu.vocoder.mirror"} <= {row[0] for row in rows}
+    assert json.loads(left.read_text()) == {}
+
+
+def test_without_its_driver_the_fallback_speaks(built: Path, machine: Environment, tone_bundle: Path) -> None:
+    engine = {"fallback": str(tone_bundle)}
+    for env, remark in ((machine, ""), ({}, "gpu cannot run on this machine, tone speaks instead")):
+        with running(built, env=env, engine=engine) as daemon:
+            assert daemon.request({"op": "status"})["remark"] == remark
+            assert ("code=cuda_missing" in daemon.log) == bool(remark)
+            assert speak(daemon)
+
+
+def test_a_version_is_tried_before_it_is_used(built: Path, machine: Environment, tmp_path: Path) -> None:
+    env = {**machine, "EDGED_BUNDLES": str(tmp_path / "store")}
+    edged(env, "bundle", "install", built)
+    edged(env, "bundle", "activate", "gpu", "--no-reload")
+    listed = json.loads(edged(env, "bundle", "list", "--json"))["bundles"]
+    assert ("current", "tensorrt", "ok") in {(e["role"], e["backend"], e["state"]) for e in listed}
+    told = edged(env, "bundle", "verify", "gpu")
+    assert "ok      min_hidden_snr_db" in told
+
+
+def test_what_needs_an_engine_asks_for_the_gpu_first(
+    built: Path, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    """On a machine without one, where TensorRT would end the process."""
+    with pytest.raises(CudaMissing):
+        engine(Bundle.load(built), "vocoder", settings.Engine(), Arena())
+    told = edged({}, "bundle", "verify", built, "--against", tiny_checkpoint, code=1)
+    assert "plans cannot be read back" in told
+    (tmp_path / "silence.wav").write_bytes(b"")
+    recording = ("--audio", tmp_path / "silence.wav", "--text", "so")
+    assert "use one for onnxruntime" in edged({}, "voice", "enroll", "--bundle", built, *recording, code=1)
