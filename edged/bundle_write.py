@@ -73,7 +73,7 @@ def rewriting(path: Path, without: Collection[str]) -> Iterator[Path]:
     `without`, which the block must write. They are copies, not hard links: ONNX Runtime takes no weights
     from a file with two names, so a process killed here would spoil the bundle that is there, too."""
     with building(path) as root:
-        copy_tree(path, root, without)
+        copy_tree(path.resolve(), root, without)  # of the links only the one that was named
         yield root
 
 

@@ -56,6 +56,11 @@ def find(explicit: str | None = None) -> Path | None:
     return SYSTEM_FILE
 
 
+def _is_plain(found: os.stat_result) -> bool:
+    """A regular file, or /dev/null for no settings: neither makes a reader wait."""
+    return stat.S_ISREG(found.st_mode) or found.st_rdev == os.makedev(1, 3)
+
+
 def load(path: Path | None, pipes: bool = False) -> Settings:
     """The settings in a file, or the defaults for None. Raises one `ConfigError` for all problems.
 
@@ -66,7 +71,7 @@ def load(path: Path | None, pipes: bool = False) -> Settings:
         return Settings()
     try:
         with open(path, "rb", opener=None if pipes else _at_once) as file:
-            if not pipes and not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+            if not pipes and not _is_plain(os.fstat(file.fileno())):
                 _fail(path, "is not a regular file", "write the settings to a file")
             data = file.read(LARGEST_FILE + 1)
     except FileNotFoundError:

@@ -134,7 +134,7 @@ HANG_UP = """
 cd /root/package
 ./install.sh &
 until [ "$(systemctl show edged -p ActiveState --value)" = activating ]; do sleep 0.1; done
-kill -HUP $!
+kill -TERM $!
 wait $!
 """
 # The power fails between the switch of the link and the restart.
@@ -165,14 +165,14 @@ def test_an_interrupted_upgrade_is_made_good_by_the_next_run(box: Box, tmp_path:
     unit = (bad / "systemd/edged.service").read_text()
     offline.change(bad, "systemd/edged.service", _unready(unit, "sleep 10; exit 1"))
     box.put(bad)
-    sh(HANG_UP, code=129)
+    sh(HANG_UP, code=143)
     assert "9.0.0" not in sh(f"readlink {CURRENT}")
     said = sh("cd /root/package && ./install.sh", code=1)
     assert "is in service as before" in said
     box.speaks("9.0.0")
     assert sh("readlink /opt/edged/previous") == first
 
-    sh(HANG_UP, code=129)
+    sh(HANG_UP, code=143)
     sh("/opt/edged/install.sh rollback")
     box.speaks("9.0.0")
     sh("/opt/edged/install.sh uninstall --purge")

@@ -9,7 +9,7 @@ from __future__ import annotations
 from edged.text.chinese import codes, emoji, money, net, quantities, signs, telephone, times
 from edged.text.chinese.rule import Scene, collect
 from edged.text.chinese.view import View
-from edged.text.span import Options, Span
+from edged.text.span import Options, Span, apply, then
 
 _RULES = (
     *signs.MARKUP,
@@ -26,6 +26,8 @@ _RULES = (
     *signs.RULES,
 )
 
+_PASSES = 3  # what a first reading leaves beside its words, such as the end of an address, is read again
+
 
 class Chinese:
     """Reads Mandarin. Raises `MissingExtra` when made without the package for traditional characters."""
@@ -35,6 +37,15 @@ class Chinese:
 
     def spans(self, text: str, options: Options) -> list[Span]:
         """Ascending, not overlapping; for any text, whatever its characters."""
+        spans = self._once(text, options)
+        for _ in range(_PASSES):
+            again = self._once(apply(text, spans), options) if spans else []
+            if not again:
+                break
+            spans = then(text, spans, again)
+        return spans
+
+    def _once(self, text: str, options: Options) -> list[Span]:
         view = self._view.of(text)
         found = collect(_RULES, Scene(view, options))
         return _with_forms(text, view, found) if view != text else found
