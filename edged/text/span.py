@@ -6,7 +6,7 @@ a language (`english`, `chinese`) find spans; frontends apply them; an explanati
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -85,6 +85,18 @@ def then(text: str, first: Sequence[Span], second: Sequence[Span]) -> list[Span]
         if silent:
             place += 1
     return found
+
+
+def settled(text: str, read: Callable[[str], list[Span]], passes: int) -> list[Span]:
+    """The spans of a reading that is read again until it has nothing more to read, at most `passes` times:
+    what a word stood against, such as the end of an address, can be a word of its own afterwards."""
+    spans = read(text)
+    for _ in range(passes if spans else 0):
+        again = read(apply(text, spans))
+        if not again:
+            break
+        spans = then(text, spans, again)
+    return spans
 
 
 def _merged(ranges: list[tuple[int, int, str]]) -> list[tuple[int, int, str]]:

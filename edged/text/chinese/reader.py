@@ -9,7 +9,7 @@ from __future__ import annotations
 from edged.text.chinese import codes, emoji, money, net, quantities, signs, telephone, times
 from edged.text.chinese.rule import Scene, collect
 from edged.text.chinese.view import View
-from edged.text.span import Options, Span, apply, then
+from edged.text.span import Options, Span, settled
 
 _RULES = (
     *signs.MARKUP,
@@ -37,13 +37,7 @@ class Chinese:
 
     def spans(self, text: str, options: Options) -> list[Span]:
         """Ascending, not overlapping; for any text, whatever its characters."""
-        spans = self._once(text, options)
-        for _ in range(_PASSES):
-            again = self._once(apply(text, spans), options) if spans else []
-            if not again:
-                break
-            spans = then(text, spans, again)
-        return spans
+        return settled(text, lambda part: self._once(part, options), _PASSES)
 
     def _once(self, text: str, options: Options) -> list[Span]:
         view = self._view.of(text)

@@ -22,7 +22,7 @@ from edged.text.english import (
 )
 from edged.text.english.rule import Rule, Say, find
 from edged.text.fold import fold
-from edged.text.span import Options, Span, apply, then
+from edged.text.span import Options, Span, settled
 
 # Whole shapes before their parts, and what a word before it names before what only looks like a number.
 _RULES: list[Rule] = [
@@ -64,13 +64,7 @@ class English:
 
     def spans(self, text: str, options: Options) -> list[Span]:
         """Stretches in the order of the text, not overlapping. Linear in the text; raises for no text."""
-        spans = self._once(text, options)
-        for _ in range(_PASSES):
-            again = self._once(apply(text, spans), options) if spans else []
-            if not again:
-                break
-            spans = then(text, spans, again)
-        return spans
+        return settled(text, lambda part: self._once(part, options), _PASSES)
 
     def _once(self, text: str, options: Options) -> list[Span]:
         folded = fold(text)
