@@ -431,9 +431,10 @@ def test_the_template_explains_every_setting(group: str, setting: msgspec.struct
 
 def test_the_template_comes_from_an_installed_package(tmp_path: Path) -> None:
     (tmp_path / "edged" / "data").mkdir(parents=True)
-    names = "__init__ config config_nodes controls errors escape paths settings words"
+    names = "__init__ config config_nodes controls escape paths settings words"
     for name in names.split():
         shutil.copy(ROOT / "edged" / f"{name}.py", tmp_path / "edged")
+    shutil.copytree(ROOT / "edged" / "errors", tmp_path / "edged" / "errors")
     code = "from edged import config; print(config.template(), end='')"
     run = [sys.executable, "-c", code]
     missing = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
