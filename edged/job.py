@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import enum
 import threading
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, fields, replace
 from time import monotonic
 from typing import Protocol
 
@@ -49,12 +49,30 @@ class Utterance:
     """One sentence or clause, small enough for the voice's maximum shape.
 
     symbols: the voice's own input ids (phonemes, characters or tokens), pads included.
-    pause_s: silence after it, in seconds at speed 1.
+    lead_s, pause_s: silence before and after it, in seconds as it is heard. marks, marks_after: names of the
+    places before and after it whose times are told. voice: who speaks it, "" for the voice of the job.
+    params: how, None for as the job wants it. gain: a factor on the job's volume.
     """
 
     index: int
     symbols: tuple[int, ...]
     pause_s: float = 0.0
+    lead_s: float = 0.0
+    marks: tuple[str, ...] = ()
+    marks_after: tuple[str, ...] = ()
+    voice: str = ""
+    params: Params | None = None
+    gain: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Draw:
+    """How the sounds of one language are drawn; None is as of the others."""
+
+    temperature: float | None = None
+    top_p: float | None = None
+    top_k: int | None = None
+    repetition_penalty: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +80,8 @@ class Params:
     """How a job wants to be spoken. speed 1.0 is the voice's own pace; volume is a linear gain.
 
     None is the voice's own. What a voice has no control for is None here. oral, laugh, break_: only with
-    refine. speaker: a speaker code, or "" for the voice's own.
+    refine. speaker: a speaker code, or "" for the voice's own. languages: by language, what differs from the
+    rest. run_voices: by language, the voice that speaks stretches which the job's own cannot, or "spell".
     """
 
     speed: float = 1.0
@@ -78,6 +97,16 @@ class Params:
     break_: int | None = None
     show_refined: bool = False
     speaker: str = field(default="", repr=False)
+    languages: Mapping[str, Draw] = field(default_factory=dict)
+    run_voices: Mapping[str, str] = field(default_factory=dict)
+
+    def of_language(self, language: str) -> Params:
+        """As these, but with what is said about the language."""
+        draw = self.languages.get(language)
+        if draw is None:
+            return self
+        asked = {f.name: v for f in fields(draw) if (v := getattr(draw, f.name)) is not None}
+        return replace(self, **asked)
 
 
 @dataclass(frozen=True, slots=True)

@@ -32,7 +32,7 @@ same class, so an application catches `Busy` whichever side of the socket it was
     |-- RequestError           the request itself is wrong; sending it again will not help
     |   |-- BadJson, BadFrames, FrameTooLarge, BadValue, UnknownField, UnknownOperation
     |   |-- UnknownVoice, UnknownJob, DuplicateId
-    |   |-- EmptyText, UnspeakableText, UnsupportedText, TextTooLong
+    |   |-- EmptyText, UnspeakableText, UnsupportedText, TextTooLong, BadMarkup
     |   `-- UnsupportedFormat, EventsNeedDealer, ResultTooLarge, BadSpeaker
     |-- ServiceError           the daemon cannot do it now
     |   |-- RestartNeeded, StoreBusy
@@ -106,6 +106,7 @@ from edged.errors.engines import (
 from edged.errors.requests import (
     BadFrames,
     BadJson,
+    BadMarkup,
     BadSpeaker,
     BadValue,
     DuplicateId,
@@ -155,6 +156,7 @@ __all__ = [
     "AudioError",
     "BadFrames",
     "BadJson",
+    "BadMarkup",
     "BadReply",
     "BadSpeaker",
     "BadValue",

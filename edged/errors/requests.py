@@ -65,6 +65,13 @@ class UnsupportedText(RequestError):
     default_hint = "choose a voice that speaks this language (see: edged voices)"
 
 
+class BadMarkup(RequestError):
+    """line, column: of the text, from 1; the message names them."""
+
+    code = "bad_markup"
+    default_hint = "what markup: ssml takes is in README; plain text needs no markup"
+
+
 class TextTooLong(RequestError):
     code = "text_too_long"
     default_hint = "send the text in several requests, or raise limits.text_chars"

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
+from edged.text.document import Language
+
 KINDS = frozenset(
     """cardinal ordinal decimal negative fraction percent range score ratio date time money telephone
     identifier version ip mac url email roman unit math acronym hashtag emoji width markup abbreviation
@@ -37,12 +39,15 @@ class Options:
     """How a text is read.
 
     emoji: without a sound, or by name; digits: "digits" reads plain numbers one digit at a time;
-    date_order: of dates in figures whose order their own form does not show.
+    date_order: of dates in figures whose order their own form does not show. numbers: the language of
+    numbers, whatever stands around them; language: of a text that does not show its own ("": the voice's).
     """
 
     emoji: Literal["skip", "name"] = "skip"
     digits: Literal["auto", "digits"] = "auto"
     date_order: Literal["mdy", "dmy", "ymd"] = "mdy"
+    numbers: Literal["auto", "zh", "en"] = "auto"
+    language: Language | Literal[""] = ""
 
 
 def apply(text: str, spans: Sequence[Span]) -> str:

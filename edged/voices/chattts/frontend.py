@@ -122,7 +122,14 @@ class ChatFrontend:
                 self._tokens, ids, oral=params.oral, laugh=params.laugh, pauses=params.break_
             )
         end = len(prompt) - 1  # [Ptts] comes last
-        return ChatUtterance(index, prompt, 0.0, self._speaker, vector, refine, (end - len(ids), end))
+        return ChatUtterance(
+            index,
+            prompt,
+            speaker=self._speaker,
+            vector=vector,
+            refine=refine,
+            text=(end - len(ids), end),
+        )
 
     def _pieces(self, line: str) -> Iterator[tuple[int, ...]]:
         for sentence in sentences(plain(self._reader.read(line))):
