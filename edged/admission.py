@@ -33,6 +33,8 @@ from edged.params import resolve
 from edged.settings import Limits, VoiceDefaults
 from edged.stats import Stats, first_audio_ms, rtf
 from edged.text.check import check
+from edged.text.document import Words
+from edged.text.script import Script
 from edged.voices.api import VoiceCard
 
 
@@ -106,7 +108,7 @@ class Admission:
         voices: Mapping[str, VoiceCard],
         default_voice: str,
         sinks: Sinks,
-        submit: Callable[[Job], None],
+        submit: Callable[[Job, Script], None],
         forecast: Forecast,
         defaults: Mapping[str, VoiceDefaults] | None = None,
     ) -> None:
@@ -169,7 +171,7 @@ class Admission:
             sample_rate=rate,
         )
         self.stats.accepted += 1
-        self._submit(job)
+        self._submit(job, Script((Words(checked.text),)))
         return protocol.Accepted(
             id=request.id,
             job=job.id,

@@ -22,6 +22,10 @@ from edged.forecast import Forecast
 from edged.job import Job
 from edged.meter import Meter
 from edged.settings import Settings
+from edged.text.languages import readings_of
+from edged.text.prepare import Preparer
+from edged.text.reading import Lexicon
+from edged.text.script import Script
 from edged.text.stage import TextStage
 from edged.threads import Pulse
 from edged.voices.api import Voice
@@ -43,6 +47,7 @@ class Generation:
         arena: Arena,
         meter: Meter,
         on_crash: Callable[[BaseException], None],
+        lexicon: Lexicon | None = None,
     ) -> None:
         self.choice = choice
         self.voices = voices
@@ -51,15 +56,16 @@ class Generation:
         gather_s = settings.engine.gather_ms / 1e3
         self.worker = Worker(voices, settings.stream.chunk_ms / 1e3, on_crash, meter, gather_s)
         frontends = {name: voice.frontend for name, voice in voices.items()}
-        self.text = TextStage(frontends, self.worker.submit, self.worker.wake, on_crash)
+        preparer = Preparer(frontends, readings_of(frontends.values(), lexicon))
+        self.text = TextStage(preparer, self.worker.submit, self.worker.wake, on_crash)
         self.worker.start()
         self.text.start()
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Job, script: Script) -> None:
         """Server thread: an admitted job. The number of live ones is bounded by admission."""
         self._jobs = [one for one in self._jobs if not one.ended]
         self._jobs.append(job)
-        self.text.submit(job)
+        self.text.submit(job, script)
 
     @property
     def idle(self) -> bool:

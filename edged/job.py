@@ -171,6 +171,7 @@ class Job:
     cursor: int = 0  # next utterance to synthesize
     error: EdgedError | None = None
     warnings: list[str] = field(default_factory=list)
+    skipped: int = 0  # characters that are not spoken
     refined: list[str] = field(default_factory=list, repr=False)  # with show_refined: sentence by sentence
     on_start: Callable[[Job], None] | None = None
     on_end: Callable[[Job], None] | None = None

@@ -18,6 +18,7 @@ from edged.bundle import Bundle
 from edged.engine.buffers import Arena
 from edged.errors import BadSpeaker, BrokenSound, EmptySpeech, EngineError
 from edged.job import AudioChunk, Job, JobState, Params, Utterance
+from edged.text.prepare import prepare
 from edged.voices.api import Voice
 from edged.voices.chattts import data, speakers, windows
 from edged.voices.chattts.sound import samples_of
@@ -107,7 +108,7 @@ def speak(synth: ChatSynthesizer, *wanted: tuple[Utterance, int, int]) -> list[S
 
 
 def utterance(voices: list[Voice], text: str = TEXT, speaker: int = 0, index: int = 0) -> Utterance:
-    prepared = list(voices[speaker].frontend.utterances(text, Params()))
+    prepared = list(prepare(text, voices[speaker].frontend))
     first = prepared[0]
     assert isinstance(first, ChatUtterance)
     return replace(first, index=index, speaker=speaker)
@@ -324,7 +325,7 @@ def test_a_recording_as_prompt_changes_the_voice(bundle_path: Path, tmp_path: Pa
     loaded = opened(copy)
     try:
         carla = loaded[2]
-        (first, *_) = carla.frontend.utterances(TEXT, Params())
+        (first, *_) = prepare(TEXT, carla.frontend)
         synthesizer = carla.synthesizer
         assert isinstance(synthesizer, ChatSynthesizer)
         spoken = speak(synthesizer, (first, 1, 0))[0].samples
@@ -380,7 +381,7 @@ def submit(worker: Worker, voice: Voice, text: str, seed: int) -> tuple[Job, Col
     sink = Collector()
     job = make_job(voice=voice.card.name, sink=sink, params=Params(seed=seed))
     sink.job = job
-    job.utterances = list(voice.frontend.utterances(text, Params()))
+    job.utterances = list(prepare(text, voice.frontend))
     job.prepared_all = True
     worker.submit(job)
     return job, sink

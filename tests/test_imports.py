@@ -96,6 +96,7 @@ ALLOWED: dict[str, set[str]] = {
         "log",  # a build warns
         "settings",
         "words",
+        "text",  # the texts that a build is checked with
     },  # settings: what an engine is loaded with; words: what an option may be; job: the trial run
     "cli": set(PARTS),
 }

@@ -106,10 +106,15 @@ class MixedReader:
         self._readers = dict(readers)
         self._default = default
 
+    def spans_of(self, text: str, language: Language, options: Options) -> list[Span]:
+        """Of a text that is one run. A language without a reader is left as it is written."""
+        reader = self._readers.get(language)
+        return reader.spans(text, options) if reader is not None and text else []
+
     def spans(self, text: str, options: Options) -> list[Span]:
         made: list[Span] = []
         for run in runs(text, self._default):
-            for span in self._readers[run.language].spans(text[run.start : run.end], options):
+            for span in self.spans_of(text[run.start : run.end], run.language, options):
                 made.append(Span(run.start + span.start, run.start + span.end, span.spoken, span.kind))
         return made
 

@@ -10,15 +10,16 @@ from __future__ import annotations
 import logging
 import threading
 from collections import deque
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from time import monotonic
 
 from edged.errors import EdgedError, InternalError, RequestError
-from edged.job import Job, Utterance
+from edged.job import Job
 from edged.log import event as log_event
+from edged.text.prepare import Preparer
+from edged.text.script import Prepared, Script
 from edged.threads import Pulse, name_thread
-from edged.voices.api import Frontend
 
 log = logging.getLogger("edged.text")
 
@@ -28,27 +29,27 @@ class _Open:
     """A job in preparation."""
 
     job: Job
-    source: Iterator[Utterance]
+    source: Iterator[Prepared]
 
 
 class TextStage:
-    """Owns the text thread and the frontends of all voices.
+    """Owns the text thread and what prepares texts for all voices.
 
     ready: receives a job when its first utterance is there; changed: called when another one is.
     """
 
     def __init__(
         self,
-        frontends: Mapping[str, Frontend],
+        preparer: Preparer,
         ready: Callable[[Job], None],
         changed: Callable[[], None],
         on_crash: Callable[[BaseException], None],
     ) -> None:
         self._on_crash = on_crash
-        self._frontends = frontends
+        self.preparer = preparer
         self._ready = ready
         self._changed = changed
-        self._incoming: deque[Job] = deque()
+        self._incoming: deque[tuple[Job, Script]] = deque()
         self._wake = threading.Event()
         self._stopping = False
         self.pulse = Pulse()  # a round: one sentence
@@ -57,9 +58,9 @@ class TextStage:
     def start(self) -> None:
         self._thread.start()
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Job, script: Script) -> None:
         """Any thread. The number of jobs is bounded by admission."""
-        self._incoming.append(job)
+        self._incoming.append((job, script))
         self._wake.set()
 
     def stop(self, timeout_s: float) -> None:
@@ -86,9 +87,9 @@ class TextStage:
             self.pulse.beat()
             self._wake.clear()
             while self._incoming:
-                job = self._incoming.popleft()
-                frontend = self._frontends[job.voice]
-                work.append(_Open(job, frontend.utterances(job.text, job.params)))
+                job, script = self._incoming.popleft()
+                source = self.preparer.prepared(script, job.voice, job.params)
+                work.append(_Open(job, source))
             work = [w for w in work if not w.job.ended]
             if not work:
                 continue
@@ -101,7 +102,7 @@ class TextStage:
         job = turn.job
         begin = monotonic()
         try:
-            utterance = next(turn.source, None)
+            prepared = next(turn.source, None)
         except Exception as exc:
             error = exc if isinstance(exc, EdgedError) else InternalError("the text could not be prepared")
             # The traceback of a text frontend can quote the text: only its type is logged.
@@ -121,14 +122,16 @@ class TextStage:
             return False
         now = monotonic()
         first = not job.utterances
-        if utterance is None:
+        if prepared is None:
             job.prepared_all = True
         else:
-            job.utterances.append(utterance)
+            job.skipped += sum(skipped.count for skipped in prepared.skipped)
+            job.warnings += (w for w in prepared.warnings if w not in job.warnings)
+            job.utterances.append(prepared.utterance)
         if first:
             job.timeline.prepared = now
             job.timeline.text_s = now - begin
             self._ready(job)
         else:
             self._changed()
-        return utterance is not None
+        return prepared is not None
