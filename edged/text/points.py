@@ -48,7 +48,7 @@ _KINDS = frozenset(
     """plan option type class vitamin section part group grade room gate zone model level line unit step
     appendix figure table building terminal platform bay block phase hepatitis choice answer row column
     channel input output port pin point version revision letter variant area wing hall drive key mode case
-    station machine door valve pump tank track lane team side schedule exhibit annex stage size item""".split()
+    station machine door valve pump tank track lane team side exhibit annex stage size item""".split()
 )
 _TIME_NAMES = frozenset(
     """monday tuesday wednesday thursday friday saturday sunday january february march april may june july
@@ -124,13 +124,11 @@ def _title(token: str, before: str, following: str, word: str) -> bool | None:
 def _label(token: str, before: str, following: str, word: str) -> bool | None:
     if not _listed(token, _LABELS):
         return None
-    return False if following[:1].isdigit() or following[:1] == "#" or _lone(following, word) else None
-
-
-def _lone(following: str, word: str) -> bool:
-    """A single letter or a Roman numeral, which is a label's number; I and A begin sentences, too."""
-    match = _ROMAN_OR_LETTER.match(following)
-    return match is not None and (word not in ("I", "A") or len(following) == 1)
+    if following[:1].isdigit() or following[:1] == "#":
+        return False
+    if token.casefold() == "no" and word in ("I", "A"):
+        return True  # an answer
+    return False if _ROMAN_OR_LETTER.match(following) else None
 
 
 def _unit(token: str, before: str, following: str, word: str) -> bool | None:
@@ -150,7 +148,8 @@ def _closing(token: str, before: str, following: str, word: str) -> bool | None:
 
 
 def _named(token: str, before: str, following: str, word: str) -> bool | None:
-    if _listed(token, _BEFORE_NAMES) or _DOTTED.fullmatch(token):
+    zone = token.isupper() and token.isalpha()  # EST is another thing than est.
+    if (_listed(token, _BEFORE_NAMES) and not zone) or _DOTTED.fullmatch(token):
         return _starts(word)
     return None
 

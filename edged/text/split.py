@@ -35,7 +35,8 @@ _BLANKS = re.compile(r"\s*")
 _OPENED = re.compile(rf"[{re.escape(_OPENERS)}]*")
 _CLAUSE_MARKS = ",;:，、："
 _ADDRESS = 24  # characters looked at around a mark that may be a part of an address or of a formula
-_IN_ADDRESS = re.compile(r"[/=&\\@#_<>]")
+_SIGN_BEFORE = re.compile(r"[/=&\\@#_<>][!-~]*\Z")
+_SIGN_BEHIND = re.compile(rf"[!-~]{{0,{_ADDRESS}}}?[/=&\\@#_<>]")
 _GOES_ON = "的地得之"  # what such a word stands behind is a part of a sentence
 
 # A mark that parts clauses, with what closes behind it, before a blank or an East Asian character.
@@ -47,7 +48,7 @@ _NUMERALS = "零〇一二三四五六七八九十百千万亿两点"
 # A place before a blank, or between characters of which one is East Asian: not inside a number, and no mark
 # is parted from the word that it belongs to.
 _BETWEEN = re.compile(
-    rf"\S(?=\s)|\s|(?![\d{_NUMERALS}][{_NUMERALS}])"
+    rf"\S(?=\s)|\s|(?![\d第{_NUMERALS}][{_NUMERALS}])"
     rf"(?:[{_HAN}”’）》」』】〉〕](?=[{_HAN}A-Za-z“‘（《「『【〈〔])|[A-Za-z](?=[{_HAN}“‘（《「『【〈〔]))"
 )
 
@@ -159,7 +160,7 @@ def _pieces(text: str, start: int, stop: int) -> Iterator[Sentence]:
         counted = end
         if end < stop and text[end] == '"' and quotes % 2:
             end += 1
-        after = _BLANKS.match(text, end, stop).end()  # type: ignore[union-attr]
+        after = _skip(_BLANKS, text, end, stop)
         if after == stop:
             yield Sentence(start, end, _ending(match.group()))
             return
@@ -179,41 +180,47 @@ def _ending(marks: str) -> Ending:
 
 
 def _ends(text: str, start: int, match: re.Match[str], end: int, after: int) -> bool:
-    """Whether a sentence ends with these marks; something follows in the line."""
-    marks = text[match.start() : end]
-    before = text[match.start() - 1] if match.start() > start else ""
+    """Whether a sentence ends at `end`, with these marks; something follows in the line, from `after` on."""
+    at, marks = match.start(), match.group()
+    before = text[at - 1] if at > start else ""
     following = text[after]
     if following in _CLAUSE_MARKS or (before and before in _OPENERS):
         return False
+    opened = _skip(_OPENED, text, after, len(text))
     strong = any(c in _STRONG for c in marks)
-    if after == end and not strong and not _touches(text, start, match.start(), end, marks):
+    if after == end and not strong and not _touches(text, start, at, opened, marks):
         return False
     closed = marks[-1] in _CLOSERS
-    opened = _OPENED.match(text, after).end()  # type: ignore[union-attr]
     small = text[opened : opened + 1].islower()
     if closed and (small or following in _GOES_ON or marks[-1] in "》〉"):
         return False
     kind = _ending(marks)
     if kind == "ellipsis":
         return strong or not small
-    return kind != "sentence" or strong or closed or is_end(text, start, match.start(), after)
+    return kind != "sentence" or strong or closed or is_end(text, start, at, after)
 
 
-def _touches(text: str, start: int, at: int, end: int, marks: str) -> bool:
-    """Whether the marks text[at:end] can end a sentence though no blank is behind them."""
+def _skip(pattern: re.Pattern[str], text: str, at: int, stop: int) -> int:
+    """Where the stretch of these characters ends that begins here."""
+    match = pattern.match(text, at, stop)
+    return match.end() if match else at
+
+
+def _touches(text: str, start: int, at: int, after: int, marks: str) -> bool:
+    """Whether marks can end a sentence though no blank parts them from what follows from `after` on."""
     before = text[at - 1] if at > start else ""
-    following = text[end]
+    following = text[after : after + 2]
     if "．" in marks:
-        return not following.isdigit()
-    if following >= _EAST_ASIAN:
+        return not following[:1].isdigit()
+    if following[:1] >= _EAST_ASIAN:
         return True
     if marks[0] == ".":
         return False  # a file's name, a decimal
-    if before >= _EAST_ASIAN or (marks[0] in _DOTS and following.isupper()):
+    if before >= _EAST_ASIAN or (marks[0] in _DOTS and following[:1].isupper()):
         return True
-    word = text[end : end + 2]
-    around = text[max(start, at - _ADDRESS) : end + _ADDRESS]
-    return before.isalpha() and word.istitle() and len(word) > 1 and not _IN_ADDRESS.search(around)
+    if not (before.isalpha() and len(following) > 1 and following.istitle()):
+        return False
+    return not (_SIGN_BEFORE.search(text, max(start, at - _ADDRESS), at) or _SIGN_BEHIND.match(text, after))
 
 
 def breaks(text: str) -> bytes:
