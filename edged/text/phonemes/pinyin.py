@@ -82,7 +82,9 @@ def normalised(written: str) -> str:
     made: list[str] = []
     for base, mark, number in read:
         if not (number or marked):
-            raise ValueError(f"{base!r} has no tone: write {base}1 to {base}4, or {base}5 for the neutral tone")
+            raise ValueError(
+                f"{base!r} has no tone: write {base}1 to {base}4, or {base}5 for the neutral tone"
+            )
         made.append(base + (number or mark or NEUTRAL))
     return " ".join(made)
 
