@@ -168,7 +168,8 @@ class _Reader:
         elif inside.name not in elements.EMPTY:
             self._writer.text(data, inside.style)
         elif data.strip():
-            raise self._error(f"no text may stand in <{inside.name}>", f"write <{inside.name}/>")
+            what, hint = f"no text may stand in <{inside.name}>", f"write <{inside.name}/>"
+            raise bad_markup(self._text, self._index(inside.at), what, hint)
 
     def _on_end(self, tag: str) -> None:
         ended = self._open.pop()

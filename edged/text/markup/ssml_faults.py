@@ -14,7 +14,7 @@ _ENDED = _CODES[errors.XML_ERROR_NO_ELEMENTS]
 _MISMATCH = _CODES[errors.XML_ERROR_TAG_MISMATCH]
 _ONE_SPEAK = "the whole text must stand in one <speak>"
 _LONGEST_REFERENCE = 64
-_BEGUN_REFERENCE = re.compile(r"&[#\w.:-]*$")
+_BEGUN_REFERENCE = re.compile(r"&[#\w.:-]*\Z")
 _PLAIN = {
     _CODES[errors.XML_ERROR_SYNTAX]: _ONE_SPEAK,
     _ENDED: _ONE_SPEAK,
