@@ -90,7 +90,7 @@ class ChatFrontend:
         index = 0
         for line in text.split("\n"):
             if held is not None and not line.strip():
-                held = replace(held, pause_s=PARAGRAPH_PAUSE_S)
+                held = replace(held, pause_s=PARAGRAPH_PAUSE_S / params.speed)
             for ids in self._pieces(line):
                 if held is not None:
                     yield held

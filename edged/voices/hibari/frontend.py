@@ -116,7 +116,7 @@ class HibariFrontend:
                 if held is not None:
                     yield held
                     held = None
-                utterance = Utterance(index, symbols, 0.0 if more else PARAGRAPH_PAUSE_S)
+                utterance = Utterance(index, symbols, 0.0 if more else PARAGRAPH_PAUSE_S / params.speed)
                 index += 1
                 if more:
                     yield utterance

@@ -38,7 +38,7 @@ class ToneFrontend:
             sentence = match.group()
             if sentence[0] == "\n":
                 if held is not None and len(sentence) > 1:
-                    held = Utterance(held.index, held.symbols, PARAGRAPH_PAUSE_S)
+                    held = Utterance(held.index, held.symbols, PARAGRAPH_PAUSE_S / params.speed)
                 continue
             for part in self._cut(" ".join(sentence.split())):
                 symbols = tuple(symbol(c) for c in part)
