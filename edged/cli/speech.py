@@ -15,7 +15,7 @@ import click
 
 from edged.cli.context import Number, State, client_command, pass_state
 from edged.cli.exits import FAILED, complain, mute_stdout, naming, tell
-from edged.cli.reading import reading_options, sampling_option
+from edged.cli.options import Speaker, reading_options, sampling_option
 from edged.cli.render import Spinner, on_terminal
 from edged.errors import BadValue, FrameTooLarge, Starting
 
@@ -37,21 +37,6 @@ SUFFIXES = {
 FORMATS = ("wav", "flac", "ogg_opus", "mp3", "pcm_s16le", "pcm_f32le")
 ASK_AGAIN_S = 0.25  # a daemon that is starting
 PRIORITIES = ("important", "message", "text", "notification", "progress")
-
-
-class Speaker(click.types.StringParamType):
-    """A speaker code, which is too long to type: also @FILE."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not str(value).startswith("@"):
-            return str(value)
-        path = Path(str(value)[1:])
-        with naming(str(path)):
-            data = path.read_bytes()
-        try:
-            return data.decode().strip()
-        except UnicodeDecodeError:
-            self.fail(f"{path} is not UTF-8 text", param, ctx)
 
 
 @click.command()

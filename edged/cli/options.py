@@ -1,4 +1,4 @@
-"""The options that say how a text is read, and those that are written as NAME=VALUE.
+"""The options that say how a text is read, and those whose values have a form of their own.
 
 Main thread. Neighbours: `speech` and whatever else takes a text; the values are those of `edged.controls`.
 """
@@ -6,15 +6,17 @@ Main thread. Neighbours: `speech` and whatever else takes a text; the values are
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, TypeVar
 
 import click
 
 from edged.cli.context import Number
+from edged.cli.exits import naming
 
 F = TypeVar("F", bound=Callable[..., Any])
 LANGUAGES = ("zh", "en")
-SAMPLING: dict[str, click.ParamType] = {
+SAMPLING: dict[str, Any] = {  # how each is converted
     "temperature": Number(0.01, 10.0),
     "top_p": Number(0.01, 1.0),
     "top_k": click.IntRange(1, 1000),
@@ -22,10 +24,23 @@ SAMPLING: dict[str, click.ParamType] = {
 }
 
 
-class Named(click.ParamType):
-    """LANGUAGE and what is said of it, with a mark between them."""
+class Speaker(click.types.StringParamType):
+    """A speaker code, which is too long to type: also @FILE."""
 
-    name = "text"
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not str(value).startswith("@"):
+            return str(value)
+        path = Path(str(value)[1:])
+        with naming(str(path)):
+            data = path.read_bytes()
+        try:
+            return data.decode().strip()
+        except UnicodeDecodeError:
+            self.fail(f"{path} is not UTF-8 text", param, ctx)
+
+
+class Named(click.types.StringParamType):
+    """LANGUAGE and what is said of it, with a mark between them."""
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
@@ -56,7 +71,11 @@ class Drawn(Named):
 
 
 def _mapping(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
-    return dict(value) or None
+    """By language. What a repeated option says of one language is put together."""
+    found: dict[str, Any] = {}
+    for language, said in value:
+        found[language] = {**found.get(language, {}), **said} if isinstance(said, dict) else said
+    return found or None
 
 
 def reading_options(command: F) -> F:
