@@ -91,8 +91,7 @@ def reading_options(command: F) -> F:
             click.option(
                 "--language",
                 type=click.Choice(LANGUAGES),
-                default="",
-                show_default=False,
+                callback=lambda context, parameter, value: value or "",
                 help="Of a text that does not show its own.",
             ),
             click.option("--numbers", type=click.Choice(("auto", *LANGUAGES)), help="Language of numbers."),
