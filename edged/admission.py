@@ -30,7 +30,7 @@ from edged.errors import (
 from edged.forecast import Forecast
 from edged.job import Job, JobState, Params, Priority, Sink
 from edged.params import resolve
-from edged.settings import Limits, VoiceDefaults
+from edged.settings import Limits, Reading, VoiceDefaults
 from edged.stats import Stats, first_audio_ms, rtf
 from edged.text.check import check
 from edged.text.document import Words
@@ -84,22 +84,28 @@ class Admission:
     """Owns the table of live jobs.
 
     state: starting until `open`, then ready, at last draining (set by the service). over_budget: why no job
-    is taken for want of memory, "" while there is enough (set by the watchdog). on_start, on_end: told
-    of a job, on any thread.
+    is taken for want of memory, "" while there is enough (set by the watchdog). reading: how texts are read
+    where a request does not say. on_start, on_end, on_mark: told of a job, on any thread.
     """
 
     def __init__(
-        self, limits: Limits, on_start: Callable[[Job], None], on_end: Callable[[Job], None]
+        self,
+        limits: Limits,
+        on_start: Callable[[Job], None],
+        on_end: Callable[[Job], None],
+        on_mark: Callable[[Job, str, float], None] | None = None,
     ) -> None:
         self.state = "starting"
         self.over_budget = ""
         self.voices: Mapping[str, VoiceCard] = {}
         self.default_voice = ""
+        self.reading = Reading()
         self.stats = Stats()
         self.tickets: dict[str, Ticket] = {}
         self._limits = limits
         self._on_start = on_start
         self._on_end = on_end
+        self._on_mark = on_mark
         self._prefix = os.urandom(2).hex()
         self._count = 0
 
@@ -111,9 +117,12 @@ class Admission:
         submit: Callable[[Job, Script], None],
         forecast: Forecast,
         defaults: Mapping[str, VoiceDefaults] | None = None,
+        reading: Reading | None = None,
     ) -> None:
         """From here jobs are taken. submit: receives an admitted job (the text stage). defaults: how a
-        voice speaks where a request does not say. Called again (server thread) for other voices."""
+        voice speaks where a request does not say. Called again (server thread) for other voices, or settings
+        of them."""
+        self.reading = reading or Reading()
         self._defaults = defaults or {}
         self.voices = voices
         self.default_voice = default_voice
@@ -146,7 +155,7 @@ class Admission:
             raise TextTooLong(
                 f"the text has {len(request.text)} characters, the limit is {self._limits.text_chars}"
             )
-        params = resolve(request, self._defaults.get(card.name, VoiceDefaults()), card)
+        params = resolve(request, self._defaults.get(card.name, VoiceDefaults()), card, self.voices)
         checked = check(request.text, card.languages)
         rate = 0
         if isinstance(request, protocol.Synthesize):
@@ -154,6 +163,7 @@ class Admission:
         self._check_room(request, peer)
         wait_s = self._check_wait(card.name, Priority[request.priority.upper()])
         job = self._make_job(request, peer, card, checked.text, params)
+        job.skipped = checked.skipped
         if isinstance(request, protocol.Synthesize):
             job.sink = self._sinks.reply(job, request.format, card.sample_rate, rate, request.stream)
         else:
@@ -240,6 +250,7 @@ class Admission:
             deadline=None if request.deadline_ms is None else now + request.deadline_ms / 1e3,
             on_start=self._on_start,
             on_end=self._on_end,
+            on_mark=self._on_mark,
         )
         job.timeline.received = now
         return job
@@ -294,4 +305,6 @@ class Admission:
             sample_rate=ticket.sample_rate,
             warnings=job.warnings,
             refined="\n".join(job.refined),
+            marks=[protocol.MarkTime(name=name, time_s=round(time_s, 4)) for name, time_s in job.marks],
+            skipped=job.skipped,
         )

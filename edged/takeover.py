@@ -124,6 +124,7 @@ class Takeover:
             sinks=self._sinks,
             submit=generation.submit,
             defaults=self.settings.voices.defaults,
+            reading=self.settings.reading,
             forecast=generation.forecast(self.settings.audio.buffer_s),
         )
 
@@ -189,7 +190,7 @@ class Takeover:
         self._parts.admission.limit(settings.limits)
         if fresh is not None:
             self._parts.engines.add(fresh)
-        if fresh is not None or before.voices != settings.voices:
+        if fresh is not None or (before.voices, before.reading) != (settings.voices, settings.reading):
             self.open()
 
     def _load_beside(self, settings: Settings, wanted: Choice) -> Generation:

@@ -34,7 +34,7 @@ PARTS = {
         "outgoing",
         "params",
     },
-    "worker": {"worker"},
+    "worker": {"worker", "outflow"},
     "watchdog": {"watchdog", "pressure", "footprint", "faults"},
     "systemd": {"systemd"},
     "protocol": {"protocol"},
@@ -86,7 +86,7 @@ ALLOWED: dict[str, set[str]] = {
     **dict.fromkeys(MIDDLE, BASE | ENGINES),
     **dict.fromkeys(UPPER, BASE | ENGINES | MIDDLE),
     "service": BASE | ENGINES | MIDDLE | UPPER,
-    "client": {"protocol", "errors", "paths", "job"},
+    "client": {"protocol", "controls", "errors", "paths", "job"},
     "compiler": {
         "engine",
         "voices",

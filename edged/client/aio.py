@@ -77,8 +77,9 @@ class AsyncClient(Base):
         """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted.
 
         Options (see `SpeechOptions`): voice, speed, volume, seed, priority, deadline_ms, on_disconnect,
-        and what else the voice has controls for: temperature, top_p, top_k, repetition_penalty, refine, oral,
-        laugh, break_, show_refined, speaker.
+        how the text is read (`ReadingOptions`): markup, language, numbers, digits, emoji, date_order,
+        run_voices; and what else the voice has controls for: temperature, top_p, top_k, repetition_penalty,
+        languages, refine, oral, laugh, break_, show_refined, speaker.
         """
         request = self._speak(text, wait, options)
         call = await self._send(request, long=wait)

@@ -51,12 +51,32 @@ class Audio(Event, kw_only=True, frozen=True, tag="audio"):
     last: bool = False
 
 
+class MarkTime(msgspec.Struct, kw_only=True, frozen=True):
+    """When a mark of the text comes, in seconds from the beginning of the job's audio."""
+
+    name: str
+    time_s: float
+
+
+class Mark(Event, kw_only=True, frozen=True, tag="mark"):
+    """A mark of the text was reached. Sent as the audio is made, between `started` and `done`, so ahead of
+    the audio itself.
+
+    time_s: where the mark is, in seconds from the beginning of the job's audio. name: as in the text; "" on
+    the socket that publishes events, which tells nothing of a text.
+    """
+
+    name: str
+    time_s: float
+
+
 class Done(Event, kw_only=True, frozen=True, tag="done"):
     """The job ended well. For reply=final of `synthesize` the whole audio is the next frame.
 
     rtf: synthesis seconds per second of audio. first_audio_ms: from receipt to the first audio
     leaving for the socket or the loudspeaker. refined: with show_refined, the text that was said, a
-    sentence a line.
+    sentence a line. marks: all marks of the text, in order. skipped: characters that were not spoken, also
+    those that were found after `accepted`.
     """
 
     audio_s: float
@@ -67,6 +87,8 @@ class Done(Event, kw_only=True, frozen=True, tag="done"):
     sample_rate: int = 0
     warnings: list[str] = []
     refined: str = ""
+    marks: list[MarkTime] = []
+    skipped: int = 0
 
 
 class Cancelled(Event, kw_only=True, frozen=True, tag="cancelled"):
@@ -247,6 +269,7 @@ AnyEvent = (
     Accepted
     | Started
     | Audio
+    | Mark
     | Done
     | Cancelled
     | Failed
