@@ -211,7 +211,9 @@ def test_sounds_and_their_letters(written: str, american: str, letters: str) -> 
     assert spelling.respelled(american) == letters
 
 
-@pytest.mark.parametrize(("written", "says"), [("", "no sound"), ("ˈ", "no sound"), ("ni3", "'3'"), ("你", "'你'")])
+@pytest.mark.parametrize(
+    ("written", "says"), [("", "no sound"), ("ˈ", "no sound"), ("ni3", "'3'"), ("你", "'你'")]
+)
 def test_what_is_wrong_with_ipa_is_said(written: str, says: str) -> None:
     with pytest.raises(ValueError, match=says):
         ipa.normalised(written)

@@ -178,7 +178,7 @@ class Passage:
             self.index += 1
 
     def _params(self, style: Style, said: list[Said]) -> Params:
-        params = self.params.of_language(_language(said)) if self.params.languages else self.params
+        params = self.params.of_language(language_of(said)) if self.params.languages else self.params
         if style.speed == 1.0:
             return params
         return replace(params, speed=min(MAX_SPEED, max(MIN_SPEED, params.speed * style.speed)))
@@ -201,7 +201,7 @@ def _kept(style: Style) -> tuple[str, float, float, float]:
     return style.voice, style.speed, style.volume, style.pitch
 
 
-def _language(said: Iterable[Said]) -> str:
+def language_of(said: Iterable[Said]) -> str:
     """The language of most of the words."""
     weights: dict[str, int] = {}
     for part in said:

@@ -8,17 +8,27 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from edged.job import Utterance
-from edged.text.document import Document, Said, Skipped
+from edged.text.document import Document, Said, Skipped, Words
 from edged.text.span import Options
 
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """A request's text after the first look. skipped: what was left out there."""
+    """What is to be read, and how: a document, its options, and what was left out of it at the first look."""
 
     document: Document
     options: Options = field(default_factory=Options)
     skipped: tuple[Skipped, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """The words, without what stands between them."""
+        return "".join(item.text for item in self.document if isinstance(item, Words))
+
+    @property
+    def left_out(self) -> int:
+        """Characters."""
+        return sum(one.count for one in self.skipped)
 
 
 @dataclass(frozen=True, slots=True)
