@@ -29,7 +29,7 @@ _VERSION = re.compile(
     r"(?P<tail>[-+]?(?:alpha|beta|rc|RC|dev|build|b)\.?\d{0,6})?(?![A-Za-z0-9]|\.\d)"
 )
 _VERSION_BEFORE = re.compile(
-    r"(?:版本号?|固件|软件|升级[到至]|更新[到至]|[Vv]ersion|[Ff]irmware|Python|Windows|Ubuntu|Android|iOS|Linux)"
+    r"(?:版本号?|固件|软件|升级[到至为]?|更新[到至]|[Vv]ersion|[Ff]irmware|Python|Windows|Ubuntu|Android|iOS|Linux)"
     r"(?:是|为|：|:|\s)*$"
 )
 _CODE = re.compile(

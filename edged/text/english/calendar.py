@@ -78,6 +78,21 @@ def _month_year(match: re.Match[str], say: Say) -> Reading | None:
     return _reading(date(int(match["year"]), _month(match), None, say))
 
 
+def _slashed(match: re.Match[str], say: Say) -> Reading | None:
+    """12/2027: a month of a year."""
+    return _reading(date(int(match["year"]), int(match["m"]), None, say))
+
+
+def _month_days(match: re.Match[str], say: Say) -> Reading | None:
+    """Dec 24-26."""
+    first, last = int(match["day"]), int(match["last"])
+    if not 1 <= first < last <= 31:
+        return None
+    year = f", {words.year(int(match['year']), say.british)}" if match["year"] else ""
+    month = MONTHS[_month(match) - 1]
+    return Reading("range", f"{month} {say.ordinal(first)} to {say.ordinal(last)}{year}")
+
+
 def _year(match: re.Match[str], say: Say) -> Reading:
     return Reading("date", words.year(int(match["it"]), say.british))
 
@@ -127,6 +142,12 @@ RULES: list[Rule] = [
     rule(rf"(?<![\w.,:/-])(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?=T\d|{_END})", _year_first),
     rule(rf"(?<![\w.,:/-])(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_END}", _year_last),
     rule(r"(?<![\w.-])(\d{4})-W(\d{2})(?![\w-])", _week),
+    rule(r"(?<![\w.,:/-])(?P<m>0?[1-9]|1[0-2])/(?P<year>(?:19|20)\d\d)(?![\w/%°]|[.,]\d|-\d)", _slashed),
+    rule(
+        rf"(?<!\w){_MONTH} (?P<day>\d{{1,2}}) ?[-–] ?(?P<last>\d{{1,2}})(?![\w:%°/]|[.,]\d|-\d)(?:,? "
+        rf"(?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d))?",
+        _month_days,
+    ),
     rule(
         rf"(?<!\w){_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![\w:%°/]|[.,]\d|-\d)(?:,? "
         rf"(?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d))?",

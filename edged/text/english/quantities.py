@@ -65,6 +65,8 @@ def unit_after(match: re.Match[str]) -> tuple[units.Found, bool] | None:
         return None
     if symbol in units.SPACED and gap != " ":
         return None
+    if start == at and len(symbol) == 1 and _CODE_GOES_ON.match(text, found.end):
+        return None
     if symbol == "in":
         if text[found.end : found.end + 1] == ".":
             return found._replace(end=found.end + (text[found.end + 1 : found.end + 2] == " ")), gap == "-"
@@ -119,8 +121,11 @@ def _joined(match: re.Match[str], parts: list[_Part], say: Say) -> tuple[str, st
         if sign:
             return "math", spoken[0]
         return "decimal" if "." in parts[0].figures else "cardinal", spoken[0]
+    sum_of_two = len(parts) == 2 and _EQUALS.match(match.string, match.end())
     if match["by"]:
-        return "math", " by ".join(spoken)
+        return "math", (" times " if sum_of_two else " by ").join(spoken)
+    if sum_of_two and match["to"].strip() in ("-", "–"):
+        return "math", f"{spoken[0]} minus {spoken[1]}"
     if len(parts) == 2 and match["to"].strip() in ("±", "+/-"):
         return "math", f"{spoken[0]} plus or minus {spoken[1]}"
     return "range", " to ".join(spoken)
@@ -168,10 +173,12 @@ def _unit_alone(match: re.Match[str], say: Say) -> Reading | None:
     return Reading("unit", found.many, found.end) if found and found.alone else None
 
 
+_EQUALS = re.compile(" ?=")
+_CODE_GOES_ON = re.compile(r"-[A-Z0-9](?!\d{0,9}(?:\.\d{1,9})?[A-Za-zµΩ])")  # 7J-2205, but 5V-10V
 BEFORE = r"(?<![\w.,])(?<!\d[:/-])"
 AFTER = r"(?!\d|[.,]\d)"
-_TO_SAME = re.compile(rf" ?(?:-|–|—|\.\.\.?|…) ?(?P<sign>[+−-] ?)?(?P<number>{N}) ?(?=[A-Za-zµ°℃℉%])")
-_TO = r" ?(?:[-–—]|\.{2,3}|…|±|\+/-) ?"
+_TO_SAME = re.compile(rf" ?(?:-|–|—|~|\.\.\.?|…) ?(?P<sign>[+−-] ?)?(?P<number>{N}) ?(?=[A-Za-zµ°℃℉%])")
+_TO = r" ?(?:[-–—~]|\.{2,3}|…|±|\+/-) ?"
 _QUANTITY = (
     rf"{SIGN}{BEFORE}(?P<first>{N})"
     rf"(?:(?:(?P<to>{_TO})|(?P<by> ?[xX×] ?))(?P<second>{_NEXT}{N})(?: ?[xX×] ?(?P<third>{N}))?"

@@ -107,7 +107,15 @@ def _star(match: re.Match[str], say: Say) -> Reading:
 
 def _sign(match: re.Match[str], say: Say) -> Reading:
     said = _WORDS[match[0]]
+    if match[0] in "≈≅" and _opens(match):
+        said = said.removeprefix("is ")
     return Reading("math" if said else "markup", said)
+
+
+def _opens(match: re.Match[str]) -> bool:
+    """Whether nothing stands before it that could be its subject."""
+    before = match.string[max(0, match.start() - 2) : match.start()].rstrip(" ")
+    return not before or before[-1] in "(:,;.\n"
 
 
 def _greek(match: re.Match[str], say: Say) -> Reading:
