@@ -78,6 +78,21 @@ def _month_year(match: re.Match[str], say: Say) -> Reading | None:
     return _reading(date(int(match["year"]), _month(match), None, say))
 
 
+def _months(match: re.Match[str], say: Say) -> Reading:
+    """Jan-Mar 2026."""
+    first, last = (MONTHS[_NUMBER_OF[match[name][:3].lower()] - 1] for name in ("month", "until"))
+    year = f" {words.year(int(match['year']), say.british)}" if match["year"] else ""
+    return Reading("range", f"{first} to {last}{year}")
+
+
+def _week_of(match: re.Match[str], say: Say) -> Reading:
+    return Reading("date", f"{say.cardinal(int(match['week']))}, {words.year(int(match['year']), say.british)}")
+
+
+def _fiscal(match: re.Match[str], say: Say) -> Reading:
+    return Reading("date", f"F Y {words.year(int(match[1]), say.british)}")
+
+
 def _slashed(match: re.Match[str], say: Say) -> Reading | None:
     """12/2027: a month of a year."""
     return _reading(date(int(match["year"]), int(match["m"]), None, say))
@@ -158,6 +173,13 @@ RULES: list[Rule] = [
         r"(?:,?[ -](?P<year>[12]\d{3})(?![\w:%]|[.,]\d))?",
         _day_month,
     ),
+    rule(
+        rf"(?<!\w){_MONTH} ?[-–] ?{_MONTH.replace('month', 'until')}(?!\w)(?: (?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d))?",
+        _months,
+        digits=False,
+    ),
+    rule(rf"(?<!\w)[Ww]eek (?P<it>(?P<week>\d{{1,2}}),? (?P<year>(?:19|20)\d\d))(?![\w:%]|[.,]\d)", _week_of),
+    rule(r"(?<!\w)FY ?((?:19|20)\d\d)(?![\w-])", _fiscal),
     rule(rf"(?<!\w){_MONTH},? (?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d)", _month_year),
     rule(r"(?<![\w])Q([1-4])[ /-](\d{4})(?!\w)", _quarter),
     rule(

@@ -41,6 +41,7 @@ def parse(text: str, at: int) -> Found | None:
     one, many, end, alone = first
     if per:
         one = many = f"per {one}"
+    divided = per
     for _ in range(3):
         mark = text[end : end + 1]
         if not mark or mark not in "/·*":
@@ -51,8 +52,9 @@ def parse(text: str, at: int) -> Found | None:
         one, many = (
             (f"{one} per {part.one}", f"{many} per {part.one}")
             if mark == "/"
-            else (f"{one} {part.one}", f"{one} {part.many}")
+            else (f"{one} {part.one}", f"{many} {part.one}" if divided else f"{one} {part.many}")
         )
+        divided = divided or mark == "/"
         end, alone = part.end, True
     return Found(one, many, end, alone)
 
