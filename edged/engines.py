@@ -25,8 +25,8 @@ from edged.settings import Settings
 from edged.text.explain import Account, Told
 from edged.text.explainer import Explainer
 from edged.text.languages import readings_of
+from edged.text.lexicon.match import Lexicon
 from edged.text.prepare import Preparer
-from edged.text.reading import Lexicon
 from edged.text.script import Script
 from edged.text.stage import Question, TextStage
 from edged.threads import Pulse

@@ -16,10 +16,6 @@ from typing import Any
 
 import pytest
 from click.testing import CliRunner
-from edged.text.explainer import Explainer
-from edged.text.languages import readings_of
-from edged.text.prepare import Preparer
-from edged.text.script import Prepared, Script
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -43,6 +39,10 @@ from edged.job import Job, Params, Utterance
 from edged.text.check import check
 from edged.text.document import Said, Skipped, Style, Words
 from edged.text.explain import MOST, Account, Explanation
+from edged.text.explainer import Explainer
+from edged.text.languages import readings_of
+from edged.text.prepare import Preparer
+from edged.text.script import Prepared, Script
 from edged.text.span import Options, Span
 from edged.text.stage import QUESTIONS, Question, TextStage
 from edged.voices.api import VoiceCard

@@ -10,7 +10,8 @@ from importlib.util import find_spec
 
 from edged.text.document import Language
 from edged.text.english.reader import English
-from edged.text.reading import Lexicon, Readings
+from edged.text.lexicon.match import Lexicon
+from edged.text.reading import Readings
 from edged.text.runs import MixedReader, Reader
 from edged.voices.api import Frontend
 

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, Protocol
+from typing import Literal
 
 from edged.text import say_as
 from edged.text.document import LANGUAGES, Language, Phonemes, Said, Skipped, Words
+from edged.text.lexicon.entries import Match
+from edged.text.lexicon.match import Lexicon
 from edged.text.phonemes.respell import respell
 from edged.text.phonemes.romanize import romanize
 from edged.text.runs import MixedReader, runs
@@ -21,32 +23,6 @@ ANY = "*"  # a voice of every language, which no reader reads to
 SPELL = "spell"  # instead of a voice, for runs in a language that the voice does not speak
 
 _SILENT = {"emoji": "an emoji without a sound", "markup": "markup of another kind"}
-
-
-class Found(Protocol):
-    """A stretch [start, end) that the lexicon knows: as it is said, or how it sounds."""
-
-    @property
-    def start(self) -> int: ...
-    @property
-    def end(self) -> int: ...
-    @property
-    def said(self) -> str: ...
-    @property
-    def phonemes(self) -> Phonemes | None: ...
-
-
-class Lexicon(Protocol):
-    """What is said differently on this device. Not overlapping, ascending."""
-
-    def matches(self, text: str, language: Language, voice: str) -> Sequence[Found]: ...
-
-
-class NoLexicon:
-    """Knows nothing."""
-
-    def matches(self, text: str, language: Language, voice: str) -> Sequence[Found]:
-        return ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +63,7 @@ class Readings:
 
     def __init__(self, reader: MixedReader, lexicon: Lexicon | None = None) -> None:
         self._reader = reader
-        self.lexicon: Lexicon = lexicon or NoLexicon()
+        self.lexicon = lexicon or Lexicon()
 
     def read(
         self, words: Words, language: Language | Literal[""], listener: Listener, options: Options
@@ -142,7 +118,7 @@ class _Heard:
         self.said.append(said)
         self.places.append((0, len(self.words.text)))
 
-    def known(self, found: Found, listener: Listener) -> None:
+    def known(self, found: Match, listener: Listener) -> None:
         """A stretch of the lexicon."""
         written = self.words.text[found.start : found.end]
         if found.phonemes is not None:

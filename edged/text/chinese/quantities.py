@@ -42,6 +42,8 @@ _CURRENT = re.compile(
 )
 _CURRENT_AFTER = re.compile(r"\s?(AC|DC)(?![A-Za-z0-9])")
 _DIAMETER = re.compile(rf"(?<![A-Za-z])[ΦØø]\s?({NUMBER})(?![\d.])")
+_RATE = re.compile(r"/(10{1,3})\s?(?=[A-Za-zμ])")
+_MULTIPLE = re.compile(r"(?<![\dA-Za-z.])(\d{1,4})\s?[xX×](?=\s?M\d)")
 _CURRENTS = {"AC": "交流", "DC": "直流"}
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SIGNS = {"-": "负", "+": "正", "±": "正负", "+/-": "正负", "~": "约", "≈": "约"}
@@ -81,10 +83,19 @@ def _quantity(match: re.Match[str], scene: Scene) -> Span:
         said += _between(match, scene) + (_SIGNS[match["bsign"]] if match["bsign"] else "") + other
         kind = "range"
     if unit is not None:
-        return Span(start, unit.end, said + unit.name, "unit")
+        return _with_rate(start, said, unit, masked)
     if _MONEY_AFTER.match(masked, end):
         kind = "money"
     return Span(start, end, said, kind)
+
+
+def _with_rate(start: int, said: str, unit: units.Unit, masked: str) -> Span:
+    """20L/100km: per so many of the other unit."""
+    rate = _RATE.match(masked, unit.end)
+    other = units.read(masked, rate.end(), spaced=False) if rate else None
+    if rate is None or other is None:
+        return Span(start, unit.end, said + unit.name, "unit")
+    return Span(start, other.end, f"{said}{unit.name}每{cardinal(rate[1])}{other.name}", "unit")
 
 
 def _stands(sign: str, before: str, spaced: bool) -> bool:
@@ -159,6 +170,8 @@ def _fraction(match: re.Match[str], scene: Scene) -> Span | None:
     if not int(match["d"]):
         return None
     start = match.start("n") if match["w"] is None else match.start("w")
+    if scene.after(match.end()).lstrip()[:1] == "=" and not match["w"] and not match["sign"]:
+        return whole(match, f"{cardinal(match['n'])}除以{cardinal(match['d'])}", "math")
     said = fraction(match["n"], match["d"])
     if match["w"]:
         said = f"{cardinal(match['w'])}又{said}"
@@ -208,6 +221,11 @@ def _times(match: re.Match[str], scene: Scene) -> Span:
     return Span(match.start(), end, said + name, "math" if unit is None else "unit")
 
 
+def _multiple(match: re.Match[str], _: Scene) -> Span:
+    """2x M10x40: so many of them."""
+    return whole(match, f"{cardinal(match[1])}乘", "math")
+
+
 def _current(match: re.Match[str], scene: Scene) -> Span:
     said = _CURRENTS[match[1]] + number(match["a"], measured=True)
     if match["b"]:
@@ -235,6 +253,7 @@ EARLY = (
     Rule(_HASH, _numbered, "#"),
     Rule(_CURRENT, _current, "C"),
     Rule(_SCIENTIFIC, _scientific, "eE"),
+    Rule(_MULTIPLE, _multiple, "M"),
 )
 RULES = (
     Rule(_VULGAR, _vulgar, "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"),

@@ -43,6 +43,7 @@ _ENTITIES = {
     "times": "times", "micro": "micro", "copy": "copyright", "reg": "registered",
 }  # fmt: skip
 _SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_POWER_OF_UNIT = re.compile(r"(?:\d ?(?:[kcdmµ]?m|ft|in|yd)|(?<![\w.])10)$")
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-zà-öø-ÿ]+|\d+|[^\W\d_]+")
 
 
@@ -93,8 +94,10 @@ def _superscript(match: re.Match[str], say: Say) -> Reading:
     return Reading("math", f"to the power of {sign}{say.number(figures.lstrip('⁻⁺').lstrip('0') or '0')}")
 
 
-def _caret(match: re.Match[str], say: Say) -> Reading:
+def _caret(match: re.Match[str], say: Say) -> Reading | None:
     power = match[1]
+    if _POWER_OF_UNIT.search(match.string, max(0, match.start() - 6), match.start()):
+        return None  # m^2, 10^5: read with the number before it
     if power in ("2", "3"):
         return Reading("math", "squared" if power == "2" else "cubed")
     sign = "minus " if power[0] in "-−" else ""
@@ -107,7 +110,15 @@ def _star(match: re.Match[str], say: Say) -> Reading:
 
 def _sign(match: re.Match[str], say: Say) -> Reading:
     said = _WORDS[match[0]]
+    if match[0] in "≈≅" and _opens(match):
+        said = said.removeprefix("is ")
     return Reading("math" if said else "markup", said)
+
+
+def _opens(match: re.Match[str]) -> bool:
+    """Whether nothing stands before it that could be its subject."""
+    before = match.string[max(0, match.start() - 2) : match.start()].rstrip(" ")
+    return not before or before[-1] in "(:,;.\n"
 
 
 def _greek(match: re.Match[str], say: Say) -> Reading:
@@ -162,6 +173,7 @@ MARKUP: list[Rule] = [
 EMOJI: list[Rule] = [rule(shapes.EMOJI, _emoji, digits=False)]
 HASHTAGS: list[Rule] = [
     rule(r"(?<![\w&#/])#([^\W\d_][\w]{0,60})", _hashtag, digits=False),
+    rule(r"(?<![\w&#/])#(\d{1,4}[A-Za-z]\w{0,60})", _hashtag),
     rule(r"(?<![\w.@+-])@([A-Za-z_][A-Za-z0-9_]{1,30})(?![\w@])", _handle, digits=False),
 ]
 SIGNS_FIRST: list[Rule] = [
