@@ -70,6 +70,10 @@ class Generation:
         self._jobs.append(job)
         self.text.submit(job, script)
 
+    def use(self, lexicon: Lexicon) -> None:
+        """Any thread: for what is read from here on."""
+        self.text.preparer.readings.lexicon = lexicon
+
     def explain(self, script: Script, params: Params, account: Account, told: Told) -> None:
         """Server thread: how a text would be spoken, told later. Raises `Busy`."""
         self.text.explain(Question(account, self._explainer(script, params, account), told))

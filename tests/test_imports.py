@@ -21,7 +21,7 @@ PARTS = {
     "cli": {"__main__", "cli", "doctor", "bench"},
     "client": {"client"},
     "compiler": {"compiler"},
-    "service": {"service", "attempts", "engines", "patience", "reload", "signals", "takeover"},
+    "service": {"service", "attempts", "engines", "lexicons", "patience", "reload", "signals", "takeover"},
     "server": {
         "server",
         "admission",
