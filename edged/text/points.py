@@ -17,6 +17,8 @@ _BEFORE_LIST = _OPENERS + "-*#>•·–— \t"
 # A word with its inner points, at the end of what is looked at.
 _TOKEN = re.compile(r"[A-Za-zÀ-ɏ0-9.]*\Z")
 _WORD = re.compile(r"[A-Za-zÀ-ɏ]+")
+_FIGURES = "0123456789."
+_BEHIND = re.compile(r"[\"'”’)\]]{0,4}(?:[^\S\n]{1,24}|(?=\n|\Z))")
 _LABEL = re.compile(r"([A-Za-zÀ-ɏ0-9]+)(\.?)[^\S\n]\Z")  # the word before the token
 
 _NEVER = frozenset(
@@ -70,7 +72,7 @@ _LIST = re.compile(
     # a list that was read already
     r"|(?i:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-[a-z]{3,5})?|one|two|three|four|five"
     r"|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
-    r"|zero)"
+    r"|zero)(?i: point [a-z]{3,9}){0,4}"
 )
 _HAN_LIST = re.compile(r"[零〇一二三四五六七八九十百]{1,5}\Z")
 _DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
@@ -98,11 +100,18 @@ def is_end(text: str, start: int, at: int, after: int) -> bool:
     return True
 
 
-def begins_sentence(text: str, at: int) -> bool:
-    """Whether the word at this place is one that begins sentences and no names. Blanks are passed over."""
-    following = text[at : at + _SEEN].lstrip()
-    word = _WORD.match(_following(following, 0))
-    return word is not None and word.group()[0].isupper() and word.group().casefold() in _STARTERS
+def kept(text: str, end: int) -> str:
+    """The point before this place if it ends a sentence as well as an abbreviation, else nothing.
+
+    For readers: 5 p.m. is said without a point, but not where the text or the line ends with it.
+    """
+    if end == 0 or text[end - 1] != ".":
+        return ""
+    behind = _BEHIND.match(text, end)
+    if behind is None:
+        return ""
+    after = behind.end()
+    return "." if after == len(text) or text[after] == "\n" or is_end(text, 0, end - 1, after) else ""
 
 
 def _following(text: str, after: int) -> str:
@@ -132,15 +141,15 @@ def _label(token: str, before: str, following: str, word: str) -> bool | None:
 
 
 def _unit(token: str, before: str, following: str, word: str) -> bool | None:
-    if token.casefold() in _AFTER_NUMBER and before[-1:].isspace() and before[-2:-1].isdigit():
-        return _starts(word)
-    return None
+    symbol = token.lstrip(_FIGURES)
+    apart = before[-1:] in ("-", " ") and before[-2:-1].isdigit()
+    return _starts(word) if symbol.casefold() in _AFTER_NUMBER and (apart or symbol != token) else None
 
 
 def _closing(token: str, before: str, following: str, word: str) -> bool | None:
-    if not _listed(token, _CLOSING) or (token == "al" and not before.endswith("et ")):
+    if not _listed(token.lstrip(_FIGURES), _CLOSING) or (token == "al" and not before.endswith("et ")):
         return None
-    if following[:1] >= _EAST_ASIAN:
+    if following[:1] >= _EAST_ASIAN and following[0].isalpha():
         return True
     return (
         word[:1].isupper() and word.casefold() not in _TIME_NAMES and not (len(word) > 1 and word.isupper())
