@@ -91,7 +91,7 @@ def _words_at(words: _Words, folded: str, lowered: str, at: int) -> Iterator[tup
     for length in words.lengths:
         end = at + length
         entries = words.entries.get(lowered[at:end], ())
-        if not entries or not _END.match(folded, end):
+        if not entries or end > len(folded) or not _END.match(folded, end):
             continue
         if length <= _CONTRACTED_LETTERS and _CONTRACTED.match(folded, at):
             continue
