@@ -18,6 +18,9 @@ from edged.text.lexicon.entries import Entry
 LITERAL_CHARS = 16  # of what a pattern begins with, to look it up by
 ATTEMPT_WAYS = 4  # what it costs to try a pattern at all, in ways to fit it: each takes some 0.2 us
 _REFERENCE = re.compile(r"\\([1-9])")
+# Makes an alternation go on to what fits a whole word. ASCII alone: classes of more letters take milliseconds
+# to compile, and `match` looks at those.
+_END = r"(?:(?<!\w)|(?!\w))"
 _CACHED = 4_096  # characters
 
 
@@ -34,12 +37,11 @@ class Pattern:
 class Patterns:
     """Those of a lexicon, in order of rank."""
 
-    def __init__(self, entries: Iterable[Entry], end: str) -> None:
-        """end: an expression for where a word may end."""
+    def __init__(self, entries: Iterable[Entry]) -> None:
         by_literal: dict[str, list[Pattern]] = defaultdict(list)
         for entry in entries:
             shape = patterns.shape(entry.pattern)
-            by_literal[_key(shape)].append(_compiled(entry, shape, end))
+            by_literal[_key(shape)].append(_compiled(entry, shape))
         self._others = tuple(by_literal.pop("", ()))
         self._by_literal = {literal: tuple(items) for literal, items in by_literal.items()}
         lengths: dict[str, set[int]] = defaultdict(set)
@@ -102,11 +104,11 @@ def _key(shape: patterns.Shape) -> str:
     return lower(fold(shape.literal[:LITERAL_CHARS]))
 
 
-def _compiled(entry: Entry, shape: patterns.Shape, end: str) -> Pattern:
+def _compiled(entry: Entry, shape: patterns.Shape) -> Pattern:
     flags = re.ASCII if entry.exact else re.ASCII | re.IGNORECASE
     return Pattern(
         entry,
-        re.compile(f"(?:{entry.pattern}){end}", flags),
+        re.compile(f"(?:{entry.pattern}){_END}", flags),
         re.compile("|".join(dict.fromkeys(shape.firsts)), flags),
         tuple(_REFERENCE.split(entry.say)),
     )

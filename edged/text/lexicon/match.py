@@ -23,8 +23,7 @@ from edged.text.lexicon.entries import Entry, Match
 _LETTERS = "0-9A-Za-z_\u00c0-\u00d6\u00d8-\u00f6\u00f8-\u02af\u0300-\u1fff"
 # A word does not begin or end inside another one; can't is one word, Anna's are two.
 _START = re.compile(rf"(?![{_LETTERS}])|(?<![{_LETTERS}])")
-_END_SOURCE = rf"(?:(?<![{_LETTERS}])|(?![{_LETTERS}]|'[tT](?![{_LETTERS}])))"
-_END = re.compile(_END_SOURCE)
+_END = re.compile(rf"(?<![{_LETTERS}])|(?![{_LETTERS}]|'[tT](?![{_LETTERS}]))")
 _CONTRACTED = re.compile(rf"(?<=[{_LETTERS}]')")
 _CONTRACTED_LETTERS = 2  # 's, 't, 'll
 
@@ -47,7 +46,7 @@ class Lexicon:
         later_first = list(reversed(self.entries))
         ranked = sorted(later_first, key=_rank)  # stable
         self._words = _by_first([entry for entry in ranked if entry.word])
-        self._patterns = Patterns([entry for entry in ranked if entry.pattern], _END_SOURCE)
+        self._patterns = Patterns([entry for entry in ranked if entry.pattern])
 
     def matches(self, text: str, language: str, voice: str) -> list[Match]:
         """What entries say otherwise, ascending: at each place the longest, and none inside another.
@@ -80,7 +79,8 @@ class Lexicon:
             if not _holds(item.entry, language, voice):
                 continue
             fit = item.regex.match(folded, at)
-            if fit is not None and fit.end() > (best.end if best else at):
+            longer = fit is not None and fit.end() > (best.end if best else at)
+            if fit is not None and longer and _END.match(folded, fit.end()):
                 said = text[at : fit.end()] if item.entry.phonemes else expanded(item, fit, text)
                 best = Match(at, fit.end(), said, item.entry.phonemes, item.entry.language)
         return best
@@ -91,7 +91,7 @@ def _words_at(words: _Words, folded: str, lowered: str, at: int) -> Iterator[tup
     for length in words.lengths:
         end = at + length
         entries = words.entries.get(lowered[at:end], ())
-        if not entries or not _END.match(folded, end):
+        if not entries or end > len(folded) or not _END.match(folded, end):
             continue
         if length <= _CONTRACTED_LETTERS and _CONTRACTED.match(folded, at):
             continue

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 LONGEST = 256  # characters of a pattern
 MOST_REPEATS = 64
@@ -49,6 +50,7 @@ class Shape:
     groups: int = 0
 
 
+@lru_cache(maxsize=2_048)  # asked for several times while a lexicon is loaded
 def shape(pattern: str) -> Shape:
     """Checks an expression. Raises `ValueError`, which says in plain words what is not taken."""
     if len(pattern) > LONGEST:
