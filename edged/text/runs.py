@@ -3,7 +3,8 @@
 A sentence without Han characters is English; in a sentence with some, so is a stretch of Latin letters that
 is a clause: three words, or two of which one is a function word. A name between Han characters (打开
 Bluetooth 设置) is part of the Chinese, and so are the numbers beside it. Where the options name a language of
-numbers, what has figures is read in that one. Neighbours: the readers of the languages below, frontends above.
+numbers, what has figures is read in that one. Neighbours: the readers of the languages below, frontends
+above.
 """
 
 from __future__ import annotations
@@ -35,7 +36,12 @@ _ONE_WORD = frozenset(("url", "email", "hashtag"))
 _CODES = frozenset(("identifier", "acronym", "math", "width"))
 # What a number is, told to a reader that does not see the words around it: words of its own language.
 _AROUND: dict[Language, dict[str, tuple[str, str]]] = {
-    "zh": {"version": ("版本", ""), "telephone": ("电话", ""), "identifier": ("编号", ""), "date": ("", "年")},
+    "zh": {
+        "version": ("版本", ""),
+        "telephone": ("电话", ""),
+        "identifier": ("编号", ""),
+        "date": ("", "年"),
+    },
     "en": {
         "version": ("version ", ""),
         "telephone": ("dial ", ""),
@@ -135,7 +141,7 @@ class MixedReader:
         for run in runs(text, options.language or self._default):
             written = text[run.start : run.end]
             spans = self._readers[run.language].spans(written, options)
-            if options.numbers not in ("auto", run.language):
+            if options.numbers != "auto" and options.numbers != run.language:
                 spans = [self._in_language(written, span, options, options.numbers) for span in spans]
             for span in spans:
                 made.append(Span(run.start + span.start, run.start + span.end, span.spoken, span.kind))

@@ -173,4 +173,9 @@ RULES = (
     Rule(_DIGIT_CODE, _digit_code, "-"),
     Rule(_ROOM, _room),
 )
-LETTER_RULES = (Rule(_PH, _spelled, "H"), Rule(_AND, _and, "&"), Rule(_SLASHED, _slashed, "/"), Rule(_LETTERS, _abbreviation))
+LETTER_RULES = (
+    Rule(_PH, _spelled, "H"),
+    Rule(_AND, _and, "&"),
+    Rule(_SLASHED, _slashed, "/"),
+    Rule(_LETTERS, _abbreviation),
+)

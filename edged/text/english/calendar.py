@@ -86,7 +86,8 @@ def _months(match: re.Match[str], say: Say) -> Reading:
 
 
 def _week_of(match: re.Match[str], say: Say) -> Reading:
-    return Reading("date", f"{say.cardinal(int(match['week']))}, {words.year(int(match['year']), say.british)}")
+    year = words.year(int(match["year"]), say.british)
+    return Reading("date", f"{say.cardinal(int(match['week']))}, {year}")
 
 
 def _fiscal(match: re.Match[str], say: Say) -> Reading:
@@ -174,11 +175,12 @@ RULES: list[Rule] = [
         _day_month,
     ),
     rule(
-        rf"(?<!\w){_MONTH} ?[-–] ?{_MONTH.replace('month', 'until')}(?!\w)(?: (?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d))?",
+        rf"(?<!\w){_MONTH} ?[-–] ?{_MONTH.replace('month', 'until')}(?!\w)"
+        r"(?: (?P<year>[12]\d{3})(?![\w:%]|[.,]\d))?",
         _months,
         digits=False,
     ),
-    rule(rf"(?<!\w)[Ww]eek (?P<it>(?P<week>\d{{1,2}}),? (?P<year>(?:19|20)\d\d))(?![\w:%]|[.,]\d)", _week_of),
+    rule(r"(?<!\w)[Ww]eek (?P<it>(?P<week>\d{1,2}),? (?P<year>(?:19|20)\d\d))(?![\w:%]|[.,]\d)", _week_of),
     rule(r"(?<!\w)FY ?((?:19|20)\d\d)(?![\w-])", _fiscal),
     rule(rf"(?<!\w){_MONTH},? (?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d)", _month_year),
     rule(r"(?<![\w])Q([1-4])[ /-](\d{4})(?!\w)", _quarter),
