@@ -9,7 +9,7 @@ import logging
 from collections.abc import Sequence
 from pathlib import Path
 
-from edged.errors import ConfigError, Problem
+from edged.errors import ConfigError
 from edged.log import event as log_event
 from edged.text.lexicon.match import Lexicon
 from edged.text.lexicon.read import load
@@ -22,8 +22,10 @@ def at_start(files: Sequence[str]) -> Lexicon:
     """A box that speaks without an entry is better than one that is silent: what is wrong is left out and
     told in the log."""
     lexicon, problems = load(files, Path())
+    _note(lexicon)
     for problem in problems[:_TOLD_AT_MOST]:
-        _tell(problem)
+        text = f"an entry of a lexicon is left out: {problem}"
+        log_event(log, logging.WARNING, text, code="bad_lexicon", phase="start")
     if len(problems) > _TOLD_AT_MOST:
         log_event(
             log,
@@ -43,9 +45,11 @@ def anew(files: Sequence[str]) -> Lexicon:
         error = ConfigError.of(shown, len(problems) - len(shown))
         error.hint = "check the files with: edged lexicon check FILE"
         raise error
+    _note(lexicon)
     return lexicon
 
 
-def _tell(problem: Problem) -> None:
-    text = f"an entry of a lexicon is left out: {problem}"
-    log_event(log, logging.WARNING, text, code="bad_lexicon", phase="start")
+def _note(lexicon: Lexicon) -> None:
+    """Entries that stand, but deserve a look: a word twice, a syllable without a homophone."""
+    for note in lexicon.notes[:_TOLD_AT_MOST]:
+        log.info("lexicon: %s", note)

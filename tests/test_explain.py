@@ -76,8 +76,8 @@ def test_what_is_told_of_a_text() -> None:
         ("5 °C", "five degrees Celsius", "unit"),
         ("№4", "number four", "identifier"),
     ]
-    assert "".join(run.text for run in told.runs) == "It is 5 °C. \n\nPump №4"
-    assert told.runs[0].said == "It is five degrees Celsius. \n"
+    assert "".join(run.text for run in told.runs) == "It is 5 °C.Pump №4"
+    assert told.runs[0].said == "It is five degrees Celsius."
     assert [(s.codepoint, s.name, s.count) for s in told.skipped] == [
         ("U+0007", "", 1),
         ("U+1F680", "ROCKET", 2),

@@ -12,10 +12,11 @@ from hypothesis import strategies as st
 
 from edged.errors import EmptyText, RequestError, UnspeakableText, UnsupportedText
 from edged.text import shapes
-from edged.text.check import Checked, check, speakers_of, text_of
+from edged.text.check import Checked, check, speakers_of
 from edged.text.chinese.reader import Chinese
 from edged.text.document import Boundary, Mark, Pause, Phonemes, Style, Words
 from edged.text.english.reader import English
+from edged.text.script import Script
 from edged.text.scripts import _SIGNS
 from edged.text.span import Options
 from edged.voices.api import VoiceCard
@@ -31,7 +32,7 @@ def look(text: str, languages: tuple[str, ...], options: Options | None = None) 
 
 
 def clean(text: str, languages: tuple[str, ...]) -> str:
-    return text_of(look(text, languages).document)
+    return Script(look(text, languages).document).text
 
 
 def why(checked: Checked) -> dict[str, tuple[int, str]]:
@@ -63,7 +64,7 @@ def card(name: str, *languages: str) -> VoiceCard:
 )
 def test_what_is_kept_and_what_is_counted(text: str, clean: str, skipped: int) -> None:
     result = look(text, ENGLISH)
-    assert (text_of(result.document), result.count) == (clean, skipped)
+    assert (Script(result.document).text, result.count) == (clean, skipped)
 
 
 @pytest.mark.parametrize("text", ["", " ", "\n\t \n", "\x00\x07", "\u200b\u202e", "\ud800"])
@@ -114,14 +115,14 @@ def test_any_text_is_clean_or_refused(text: str, languages: tuple[str, ...]) -> 
         result = look(text, languages)
     except RequestError:
         return
-    said = text_of(result.document)
+    said = Script(result.document).text
     assert any(map(str.isalnum, said))
     assert unicodedata.is_normalized("NFC", said) or languages != ANY
     said.encode()  # no surrogates
     for character in said:
         assert character == "\n" or unicodedata.category(character) not in ("Cc", "Cf", "Cs", "Co", "Cn")
     again = look(said, languages)
-    assert (text_of(again.document), again.skipped) == (said, ())
+    assert (Script(again.document).text, again.skipped) == (said, ())
 
 
 def test_a_long_text_takes_little_time() -> None:
@@ -143,7 +144,7 @@ def test_a_long_text_takes_little_time() -> None:
 )
 def test_signs_that_a_reader_of_chinese_has_words_for_are_kept(text: str, clean: str) -> None:
     result = look(text, BOTH)
-    assert (text_of(result.document), result.count) == (clean, 0)
+    assert (Script(result.document).text, result.count) == (clean, 0)
 
 
 def test_a_greek_word_is_still_foreign() -> None:
@@ -183,7 +184,7 @@ def test_every_character_is_kept_counted_or_refused(
         checked = look(text, languages, options)
     except RequestError:
         return
-    kept = text_of(checked.document)
+    kept = Script(checked.document).text
     left_out = why(checked)
     assert all(count > 0 and reason for count, reason in left_out.values())
     for character in set(text):
@@ -200,7 +201,7 @@ def test_emoji_have_no_sound_or_a_name() -> None:
     for text in ("\U0001f600", "\u2764\ufe0f", "\U0001f469\u200d\U0001f4bb", "1\ufe0f\u20e3"):
         for languages in (ENGLISH, BOTH):
             named = look(text, languages, NAMED)
-            assert (text_of(named.document), named.skipped) == (text, ())
+            assert (Script(named.document).text, named.skipped) == (text, ())
             assert English().spans(text, NAMED)[0].spoken
 
 
@@ -276,7 +277,7 @@ def test_words_of_another_voice_are_checked_for_it() -> None:
 
 def test_signs_of_the_lexicon_are_kept() -> None:
     checked = check((Words("\U0001f680\u2580"),), ENGLISH, known=frozenset("\U0001f680"))
-    assert text_of(checked.document) == "\U0001f680"
+    assert Script(checked.document).text == "\U0001f680"
     assert list(why(checked)) == ["\u2580"]
 
 

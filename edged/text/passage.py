@@ -59,6 +59,7 @@ class Passage:
     asked_s: float = 0.0
     marks: list[str] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
+    warnings: list[str] = field(default_factory=list)
     index: int = 0
 
     def steps(self, document: Document) -> Iterator[Stretch | Prepared]:
@@ -132,6 +133,7 @@ class Passage:
                 stretch = self.readings.read(words, part.style.language or language, listener, self.options)
                 self.language = stretch.language
                 self.skipped += stretch.skipped
+                self.warnings += stretch.warnings
                 for said, (first, last) in zip(stretch.said, stretch.places, strict=True):
                     heard.add(stretch.voice, said, at + start + first, at + start + last)
                 yield stretch
@@ -172,8 +174,9 @@ class Passage:
                 params=None if params == self.params else params,
                 gain=style.volume,
             )
-            warnings = (_PITCH,) if style.pitch else ()
-            self.held = Prepared(utterance, tuple(said), end - start, limit, start > 0, warnings=warnings)
+            if style.pitch:
+                self.warnings.append(_PITCH)
+            self.held = Prepared(utterance, tuple(said), end - start, limit, start > 0)
             self.marks, self.asked_s, self.natural_s = [], 0.0, 0.0
             self.index += 1
 
@@ -193,7 +196,8 @@ class Passage:
 
     def _ended(self, held: Prepared, utterance: Utterance) -> Prepared:
         skipped, self.skipped = tuple(self.skipped), []
-        return replace(held, utterance=utterance, skipped=skipped)
+        warnings, self.warnings = tuple(self.warnings), []
+        return replace(held, utterance=utterance, skipped=skipped, warnings=warnings)
 
 
 def _kept(style: Style) -> tuple[str, float, float, float]:

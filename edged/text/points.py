@@ -67,13 +67,7 @@ _STARTERS = frozenset(
     keep hold go get take put move run see read write send add clean connect disconnect contact follow
     ensure note warning caution danger never always""".split()
 )
-_LIST = re.compile(
-    r"\d{1,3}(?:\.\d{1,3}){0,4}|[A-Za-z]|[ivx]{1,5}|[IVX]{1,5}"
-    # a list that was read already
-    r"|(?i:(?:twenty|thirty|forty|fifty|sixty|seventy|eighty|ninety)(?:-[a-z]{3,5})?|one|two|three|four|five"
-    r"|six|seven|eight|nine|ten|eleven|twelve|thirteen|fourteen|fifteen|sixteen|seventeen|eighteen|nineteen"
-    r"|zero)(?i: point [a-z]{3,9}){0,4}"
-)
+_LIST = re.compile(r"\d{1,3}(?:\.\d{1,3}){0,4}|[A-Za-z]|[ivx]{1,5}|[IVX]{1,5}")
 _HAN_LIST = re.compile(r"[零〇一二三四五六七八九十百]{1,5}\Z")
 _DOTTED = re.compile(r"(?:[A-Za-z]\.)+[A-Za-z]")
 _ROMAN_OR_LETTER = re.compile(r"[IVXLC]+(?![\w])|[A-Z](?![\w])")

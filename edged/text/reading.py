@@ -14,7 +14,7 @@ from edged.text import say_as
 from edged.text.document import LANGUAGES, Language, Phonemes, Said, Skipped, Words
 from edged.text.lexicon.entries import Match
 from edged.text.lexicon.match import Lexicon
-from edged.text.phonemes.respell import respell
+from edged.text.phonemes.respell import missing, respell
 from edged.text.phonemes.romanize import romanize
 from edged.text.runs import MixedReader, runs
 from edged.text.span import Options, Span, apply, pieces
@@ -56,6 +56,7 @@ class Stretch:
     places: tuple[tuple[int, int], ...]
     figures: tuple[Span, ...]
     skipped: tuple[Skipped, ...]
+    warnings: tuple[str, ...] = ()
 
 
 class Readings:
@@ -77,9 +78,9 @@ class Readings:
     def _stretch(self, words: Words, language: Language, listener: Listener, options: Options) -> Stretch:
         other = "" if listener.speaks(language) else (listener.others or {}).get(language, "")
         voice = listener.name if other in ("", SPELL) else other
-        heard = _Heard(words, language, [], [], [])
+        heard = _Heard(words, language, [], [], [], [])
         if words.phonemes is not None:
-            heard.whole(_sounding(words.text, words.phonemes, language, words, listener))
+            heard.sounding(words.text, words.phonemes, (0, len(words.text)), listener)
         elif words.say_as:
             text = say_as.put(words.text, words.say_as, words.detail, language)
             text = apply(text, self._reader.spans_of(text, language, options))
@@ -95,7 +96,14 @@ class Readings:
         if other == SPELL:
             said = [_spelled(part, language, listener) for part in said]
         return Stretch(
-            words.text, language, voice, tuple(said), tuple(heard.places), tuple(heard.figures), heard.skipped
+            words.text,
+            language,
+            voice,
+            tuple(said),
+            tuple(heard.places),
+            tuple(heard.figures),
+            heard.skipped,
+            tuple(heard.warnings),
         )
 
     def _plain(self, heard: _Heard, start: int, end: int, options: Options) -> None:
@@ -113,6 +121,7 @@ class _Heard:
     said: list[Said]
     places: list[tuple[int, int]]
     figures: list[Span]
+    warnings: list[str]
 
     def whole(self, said: Said) -> None:
         self.said.append(said)
@@ -120,14 +129,25 @@ class _Heard:
 
     def known(self, found: Match, listener: Listener) -> None:
         """A stretch of the lexicon."""
-        written = self.words.text[found.start : found.end]
+        place = found.start, found.end
         if found.phonemes is not None:
-            part = _sounding(written, found.phonemes, self.language, self.words, listener)
+            self.sounding(self.words.text[found.start : found.end], found.phonemes, place, listener)
         else:
-            part = Said(found.said, self.language, self.words.style, read=True)
-        self.said.append(part)
-        self.places.append((found.start, found.end))
-        self.figures.append(Span(found.start, found.end, part.text, "lexicon"))
+            self.said.append(Said(found.said, self.language, self.words.style, read=True))
+            self.places.append(place)
+        self.figures.append(Span(*place, self.said[-1].text, "lexicon"))
+
+    def sounding(self, written: str, phonemes: Phonemes, place: tuple[int, int], listener: Listener) -> None:
+        """A stretch by how it sounds; for a voice that takes no phonemes spelled so that it sounds like
+        that."""
+        self.places.append(place)
+        style = self.words.style
+        if phonemes.alphabet in listener.alphabets:
+            self.said.append(Said(written, self.language, style, read=True, phonemes=phonemes))
+            return
+        self.said.append(Said(respell(phonemes, self.language), self.language, style, read=True))
+        if lacking := missing(phonemes, self.language):
+            self.warnings.append(f"said in another tone, for want of a character: {' '.join(lacking)}")
 
     def plain(self, text: str, at: int, spans: Sequence[Span]) -> None:
         """A stretch from `at`, with what was read in it."""
@@ -158,13 +178,6 @@ def languages(
         return [(0, len(text), "")]
     default = before or options.language or listener.first
     return [(run.start, run.end, run.language) for run in runs(text, default)]
-
-
-def _sounding(written: str, phonemes: Phonemes, language: Language, words: Words, listener: Listener) -> Said:
-    """A stretch by how it sounds; for a voice that takes no phonemes spelled so that it sounds like that."""
-    if phonemes.alphabet in listener.alphabets:
-        return Said(written, language, words.style, read=True, phonemes=phonemes)
-    return Said(respell(phonemes, language), language, words.style, read=True)
 
 
 def _spelled(part: Said, language: Language, listener: Listener) -> Said:

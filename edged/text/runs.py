@@ -3,7 +3,8 @@
 A sentence without Han characters is English; in a sentence with some, so is a stretch of Latin letters that
 is a clause: three words, or two of which one is a function word. A name between Han characters (打开
 Bluetooth 设置) is part of the Chinese, and so are the numbers beside it. Where the options name a language of
-numbers, what has figures is read in that one. Neighbours: the readers of the languages below, frontends above.
+numbers, what has figures is read in that one. Neighbours: the readers of the languages below, frontends
+above.
 """
 
 from __future__ import annotations
@@ -131,6 +132,10 @@ class MixedReader:
             return settled(text, lambda part: self._once(part, options), _PASSES)
         return self._once(text, options)
 
+    def read(self, text: str, options: Options | None = None) -> str:
+        """The text as it is said."""
+        return apply(text, self.spans(text, options or Options()))
+
     def spans_of(self, text: str, language: Language, options: Options) -> list[Span]:
         """Of a text that is one run. A language without a reader is left as it is written."""
         reader = self._readers.get(language)
@@ -140,10 +145,6 @@ class MixedReader:
         if options.numbers in ("auto", language) or options.numbers not in self._readers:
             return spans
         return [self._in_language(text, span, options, options.numbers) for span in spans]
-
-    def read(self, text: str, options: Options | None = None) -> str:
-        """The text as it is said."""
-        return apply(text, self.spans(text, options or Options()))
 
     def _once(self, text: str, options: Options) -> list[Span]:
         made: list[Span] = []

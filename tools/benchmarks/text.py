@@ -1,7 +1,7 @@
 """`tools/bench text`: the readers of languages, alone: each kind of text in a fresh process.
 
-The figures are described in tools/bench. Run as a program it measures one kind in its own process. Neighbours:
-`common.py`.
+The figures are described in tools/bench. Run as a program it measures one kind in its own process.
+Neighbours: `common.py`.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ TEXTS = {
         "请拨打电话010-12345678联系维修人员。今天良品率98.5%，产量1204件。"
     ),
     "mixed": (
-        "请注意。Door 3 is open. 打开 Dashboard 页面3，Zone A温度20-30℃。The pressure is 0.6 MPa now. 压力0.6 MPa，"
-        "PLC离线，请联系 ops@example.com 或拨打4417。"
+        "请注意。Door 3 is open. 打开 Dashboard 页面3，Zone A温度20-30℃。The pressure is 0.6 MPa now. "
+        "压力0.6 MPa，PLC离线，请联系 ops@example.com 或拨打4417。"
     ),
     "figures": (
-        "12:30 4.5 kW 3/4 98% 2026-05-01 192.168.0.10 M12x1.75 $5.30 -40 °C 1e-3 5x7 10-20 mA SN: A1B2-00417 #5 "
-        "v2.1.3 555-0199 "
+        "12:30 4.5 kW 3/4 98% 2026-05-01 192.168.0.10 M12x1.75 $5.30 -40 °C 1e-3 5x7 10-20 mA SN: A1B2-00417 "
+        "#5 v2.1.3 555-0199 "
     ),
 }
 

@@ -28,7 +28,9 @@ _GREEK = {
     for alphabet in ("αβγδεζηθικλμνξοπρστυφχψω", "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩ")
     for letter, name in zip(alphabet, _GREEK_NAMES, strict=True)
 } | {"ς": "西格马"}
-_GREEK_LETTER = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])")
+_GREEK_LETTER = re.compile(
+    r"(?<![\u0370-\u03ff])[\u0391-\u03a1\u03a3-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])"
+)
 _ROMAN_WORD = re.compile(
     r"(?:(?<=第)|(?<![A-Za-z0-9]))(?=[IVX])(?:X{0,2})(?:IX|IV|V?I{0,3})(?=\s?[级类期区段章部卷])|(?<![A-Za-z0-9])(?=[IVX]{2})X{0,2}(?:IX|IV|V?I{0,3})(?=\s?型)|(?<=第)(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})(?!\s?[A-Za-z0-9])"
 )

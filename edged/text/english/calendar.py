@@ -6,7 +6,6 @@ import re
 
 from edged.text.english import words
 from edged.text.english.rule import Reading, Rule, Say, rule
-from edged.text.points import kept
 
 MONTHS = ("January February March April May June July August September October November December").split()
 _NUMBER_OF = {name.lower()[:3]: number for number, name in enumerate(MONTHS, 1)}
@@ -71,8 +70,8 @@ def _day_month(match: re.Match[str], say: Say) -> Reading | None:
         return None
     said = f"the {say.ordinal(day)} of {MONTHS[_month(match) - 1]}"
     if match["year"]:
-        return _reading(f"{said}, {words.year(int(match['year']), say.british)}")
-    return _reading(said + kept(match.string, match.end()))
+        said += f", {words.year(int(match['year']), say.british)}"
+    return _reading(said)
 
 
 def _month_year(match: re.Match[str], say: Say) -> Reading | None:
@@ -87,9 +86,8 @@ def _months(match: re.Match[str], say: Say) -> Reading:
 
 
 def _week_of(match: re.Match[str], say: Say) -> Reading:
-    return Reading(
-        "date", f"{say.cardinal(int(match['week']))}, {words.year(int(match['year']), say.british)}"
-    )
+    year = words.year(int(match["year"]), say.british)
+    return Reading("date", f"{say.cardinal(int(match['week']))}, {year}")
 
 
 def _fiscal(match: re.Match[str], say: Say) -> Reading:
@@ -131,7 +129,7 @@ def _decade(match: re.Match[str], say: Say) -> Reading:
 
 
 def _weekdays(match: re.Match[str], say: Say) -> Reading:
-    return Reading("range", f"{_DAY_OF[match[1]]} to {_DAY_OF[match[2]]}" + kept(match.string, match.end()))
+    return Reading("range", f"{_DAY_OF[match[1]]} to {_DAY_OF[match[2]]}")
 
 
 def _weekday(match: re.Match[str], say: Say) -> Reading:
@@ -177,7 +175,8 @@ RULES: list[Rule] = [
         _day_month,
     ),
     rule(
-        rf"(?<!\w){_MONTH} ?[-–] ?{_MONTH.replace('month', 'until')}(?!\w)(?: (?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d))?",
+        rf"(?<!\w){_MONTH} ?[-–] ?{_MONTH.replace('month', 'until')}(?!\w)"
+        r"(?: (?P<year>[12]\d{3})(?![\w:%]|[.,]\d))?",
         _months,
         digits=False,
     ),

@@ -1,8 +1,8 @@
 """Letter words: acronyms and codes that are spelled, and those that are spoken as words.
 
 Without a dictionary the rule is: short words of capitals are spelled where no English word is spelled so (no
-vowel, or consonants that do not begin or end one: GPU, AGV), and in the plural (RTUs); else only where they are
-listed here. Words written in capitals for emphasis (STOP, DOOR OPEN) stay words.
+vowel, or consonants that do not begin or end one: GPU, AGV), and in the plural (RTUs); else only where they
+are listed here. Words written in capitals for emphasis (STOP, DOOR OPEN) stay words.
 """
 
 from __future__ import annotations
@@ -11,16 +11,16 @@ import re
 
 from edged.text.english import words
 from edged.text.english.rule import Reading, Rule, Say, rule
-from edged.text.points import kept
 
 SPELLED = frozenset(
-    """ABC ABS AC ACK ADC AED AES AFK AGV AI AIS AKA AMR AOI AOK API APN APU ARP ASAP AST ATM ATV AVR AWD AWG AWS
-    BLE CAE CE CEE CEO CEST CET CFO CIA CIO CIP CO CPU CSA CTO DAC DIY DOA DOB DOE EAN ECG ECU EDI EDM EEA EGR EHS EIA EIP EKG
-    EMC EMI EMS EN EOL EPA EPC EPDM EPS ERP ESA ESD ESP EST ETA ETD EU EUR EV EVA FAA FAQ FBI FCC FDA FIA
-    FPGA FTE GMO GPIO HDMI HMI IBC IBM ICT ICU ID IDE IDS IEC IED IFM IMEI IMO IO IOT IOU IP IPA IPC IPS IQ IR IRC
-    IRQ IRS ISA ISBN ISDN ISM ISO ISP ITU IU IV LCD LED MEP MES MOU MRI NA NEC NIO NOC OBD OCR ODM OE OEE OEM
-    OK OLED OPC OS OSD OTA PA PCIE PDA PE PID PIR POE POS PPE PVA QA ROI ROV RPA RSVP SAE SAP SMA SOC SOP SOS SUV
-    TBA TIA UAE UAT UAV UI UK UL UN UPC UPS URI URL USA USB USD UTC UV UVC UX VA VIP VOC""".split()
+    """ABC ABS AC ACK ADC AED AES AFK AGV AI AIS AKA AMR AOI AOK API APN APU ARP ASAP AST ATM ATV AVR AWD AWG
+    AWS BLE CAE CE CEE CEO CEST CET CFO CIA CIO CIP CO CPU CSA CTO DAC DIY DOA DOB DOE EAN ECG ECU EDI EDM
+    EEA EGR EHS EIA EIP EKG EMC EMI EMS EN EOL EPA EPC EPDM EPS ERP ESA ESD ESP EST ETA ETD EU EUR EV EVA
+    FAA FAQ FBI FCC FDA FIA FPGA FTE GMO GPIO HDMI HMI IBC IBM ICT ICU ID IDE IDS IEC IED IFM IMEI IMO IO
+    IOT IOU IP IPA IPC IPS IQ IR IRC IRQ IRS ISA ISBN ISDN ISM ISO ISP ITU IU IV LCD LED MEP MES MOU MRI NA
+    NEC NIO NOC OBD OCR ODM OE OEE OEM OK OLED OPC OS OSD OTA PA PCIE PDA PE PID PIR POE POS PPE PVA QA ROI
+    ROV RPA RSVP SAE SAP SMA SOC SOP SOS SUV TBA TIA UAE UAT UAV UI UK UL UN UPC UPS URI URL USA USB USD UTC
+    UV UVC UX VA VIP VOC""".split()
 )
 SPOKEN = frozenset("NTH SH PSST HMM SHH BRR GRR MR MRS MS DR ST LTD VS NR KG KM MM CM".split())
 _VOWELS = frozenset("AEIOUYaeiouy")
@@ -28,13 +28,14 @@ _SHORT = 5  # letters of a word whose spelling is looked at
 _PLURAL = 4  # letters of a word before a small s
 # Consonants, two and more, that English words begin and end with.
 _ONSETS = frozenset(
-    """BL BR CH CL CR CZ DR DW FL FR GH GL GN GR KN KH KR LL PH PL PR PS QU RH SC SCH SCR SH SHR SK SL SM SN SP
-    SPH SPL SPR SQ SQU ST STR SV SW TH THR TR TS TW VL WH WR""".split()
+    """BL BR CH CL CR CZ DR DW FL FR GH GL GN GR KN KH KR LL PH PL PR PS QU RH SC SCH SCR SH SHR SK SL SM SN
+    SP SPH SPL SPR SQ SQU ST STR SV SW TH THR TR TS TW VL WH WR""".split()
 )
 _CODAS = frozenset(
     """BB BT CH CK CT DD FF FT GG GH GHT GN GS HM HN HT LB LC LD LF LK LL LM LN LP LT LCH LTH MB MM MN MP MPH
-    MPT NC NCH ND NG NGTH NK NN NST NT NTH NX PH PP PS PT RB RC RCH RD RF RG RK RL RLD RM RN RNT RP RPH RR RST
-    RSH RT RTH RTZ SC SH SK SM SP SS ST TCH TH TT TZ WK WD WL WN XT ZZ DTH PTH FTH XTH DST LTZ LSH CHT LFT""".split()
+    MPT NC NCH ND NG NGTH NK NN NST NT NTH NX PH PP PS PT RB RC RCH RD RF RG RK RL RLD RM RN RNT RP RPH RR
+    RST RSH RT RTH RTZ SC SH SK SM SP SS ST TCH TH TT TZ WK WD WL WN XT ZZ DTH PTH FTH XTH DST LTZ LSH CHT
+    LFT""".split()
 )
 _HEAD = re.compile(r"[^AEIOUY]{2,}")
 _TAIL = re.compile(r"(?<=[AEIOUY])([^AEIOUY]{2,})$")
@@ -72,11 +73,10 @@ def _like_a_word(word: str) -> bool:
     head, tail = _HEAD.match(word), _TAIL.search(word)
     if head and head[0] not in _ONSETS:
         return False
-    return (
-        tail is None
-        or tail[1] in _CODAS
-        or (tail[1][-1] == "S" and (tail[1][:-1] in _CODAS or len(tail[1]) == 2))
-    )
+    if tail is None or tail[1] in _CODAS:
+        return True
+    plural = tail[1].removesuffix("S")
+    return plural != tail[1] and (plural in _CODAS or len(plural) == 1)
 
 
 def letters(run: str) -> str:
@@ -121,7 +121,12 @@ def _slashed(match: re.Match[str], say: Say) -> Reading:
 
 def _dotted(match: re.Match[str], say: Say) -> Reading:
     """U.S., E.U.: the last point stays where it can end a sentence."""
-    return Reading("acronym", words.spell(match[1]) + kept(match.string, match.end()))
+    return Reading("acronym", words.spell(match[1]) + ("." if _ends(match) else ""))
+
+
+def _ends(match: re.Match[str]) -> bool:
+    after = match.string[match.end() : match.end() + 3].lstrip(" ")
+    return match[0].endswith(".") and (not after or after[0] == "\n")
 
 
 def _either(entries: list[str]) -> str:

@@ -7,7 +7,6 @@ from typing import NamedTuple
 
 from edged.text.english import units, words
 from edged.text.english.rule import Reading, Rule, Say, rule
-from edged.text.points import kept
 
 N = r"(?:(?:\d{1,3}(?:,\d{3}){1,5}(?!\d)|\d{1,18})(?:\.\d{1,18})?|\.\d{1,18})"
 SIGN = r"(?:(?P<sign>\+/-|[±∓]|(?<![\w)\]%°.\ufdd0])[-+−–]|−) ?)?"
@@ -70,8 +69,7 @@ def unit_after(match: re.Match[str]) -> tuple[units.Found, bool] | None:
         return None
     if symbol == "in":
         if text[found.end : found.end + 1] == ".":
-            point = text[found.end + 1 : found.end + 2] == " " and not kept(text, found.end + 1)
-            return found._replace(end=found.end + point), gap == "-"
+            return found._replace(end=found.end + (text[found.end + 1 : found.end + 2] == " ")), gap == "-"
         if not _LONG_WORDS.match(text[found.end : found.end + 12]):
             return None
     if gap == "-" and len(symbol) == 1 and _GOES_ON.match(text, found.end):  # 12-A-3
@@ -105,10 +103,9 @@ def _with_unit(match: re.Match[str], say: Say) -> Reading | None:
     kind, said = _joined(match, parts, say)
     single = joined or (parts[-1].single and len(parts) == 1)
     end = unit.end
-    if more := _further(match.string, end, say):
-        return Reading(
-            "math" if more[2] else "unit", f"{said} {unit.one if single else unit.many} {more[0]}", more[1]
-        )
+    if further := _further(match.string, end, say):
+        name = unit.one if single else unit.many
+        return Reading("math" if further.times else "unit", f"{said} {name} {further.spoken}", further.end)
     if kind in ("cardinal", "decimal", "negative"):
         kind = "percent" if "percent" in unit.many or "mille" in unit.many else "unit"
         more = _TO_SAME.match(match.string, end)
@@ -119,8 +116,15 @@ def _with_unit(match: re.Match[str], say: Say) -> Reading | None:
     return Reading(kind, f"{said} {unit.one if single else unit.many}", end)
 
 
-def _further(text: str, at: int, say: Say) -> tuple[str, int, bool] | None:
-    """What follows a quantity as a part of it, where it ends, and whether it is a dimension: L/100 km, mm x 40 mm."""
+class _Further(NamedTuple):
+    """What follows a quantity as a part of it. times: a dimension, as in 6 mm x 40 mm, not 3 L/100 km."""
+
+    spoken: str
+    end: int
+    times: bool
+
+
+def _further(text: str, at: int, say: Say) -> _Further | None:
     said = ""
     times = False
     for _ in range(3):
@@ -131,7 +135,7 @@ def _further(text: str, at: int, say: Say) -> tuple[str, int, bool] | None:
         times = more["by"] is not None
         said += f" {'by' if times else 'per'} {say.number(more['number'])} {found.many}"
         at = found.end
-    return (said[1:], at, times) if said else None
+    return _Further(said[1:], at, times) if said else None
 
 
 def _joined(match: re.Match[str], parts: list[_Part], say: Say) -> tuple[str, str]:

@@ -44,6 +44,7 @@ _ENTITIES = {
 }  # fmt: skip
 _SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _POWER_OF_UNIT = re.compile(r"(?:\d ?(?:[kcdmµ]?m|ft|in|yd)|(?<![\w.])10)$")
+_HAN_NUMERAL = re.compile("[\u3000-\u3247\u3280-\u32b0\u32c0-\u33ff]")  # words of Chinese, not figures
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-zà-öø-ÿ]+|\d+|[^\W\d_]+")
 
 
@@ -132,14 +133,15 @@ def _leftover(match: re.Match[str], say: Say) -> Reading:
 def _other_numeral(match: re.Match[str], say: Say) -> Reading | None:
     """Circled, Roman and other numerals that are one character each."""
     character = match[0]
-    value = unicodedata.numeric(character, -1.0)
-    if value < 0 or unicodedata.category(character) not in ("No", "Nl") or "\u3000" <= character <= "\u33ff":
+    value = unicodedata.numeric(character, None)
+    if value is None or unicodedata.category(character) not in ("No", "Nl") or _HAN_NUMERAL.match(character):
         return _width(character)
     if value == int(value):
         return Reading(
             "roman" if "ROMAN" in unicodedata.name(character, "") else "cardinal", say.cardinal(int(value))
         )
-    return Reading("decimal", say.number(f"{value:.4f}".rstrip("0")))
+    sign = "minus " if value < 0 else ""
+    return Reading("decimal", sign + say.number(f"{abs(value):.4f}".rstrip("0")))
 
 
 def _width(character: str) -> Reading | None:
@@ -170,7 +172,10 @@ MARKUP: list[Rule] = [
     ),
     rule(r"[•‣◦▪●○■□▶►◆◇]", _silent, digits=False),
 ]
-EMOJI: list[Rule] = [rule(shapes.EMOJI, _emoji, digits=False)]
+EMOJI: list[Rule] = [
+    rule(shapes.EMOJI, _emoji, digits=False),
+    rule("[\u200d\u20e3\ufe0e\ufe0f]+", _silent, digits=False),  # parts of an emoji that is not there
+]
 HASHTAGS: list[Rule] = [
     rule(r"(?<![\w&#/])#([^\W\d_][\w]{0,60})", _hashtag, digits=False),
     rule(r"(?<![\w&#/])#(\d{1,4}[A-Za-z]\w{0,60})", _hashtag),
@@ -188,5 +193,9 @@ FIGURES: list[Rule] = [
 ]
 LAST: list[Rule] = [
     rule("[" + re.escape("".join(_WORDS)) + "]", _sign, digits=False),
-    rule(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])", _greek, digits=False),
+    rule(
+        r"(?<![\u0370-\u03ff])[\u0391-\u03a1\u03a3-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])",
+        _greek,
+        digits=False,
+    ),
 ]

@@ -24,7 +24,8 @@ class Found(NamedTuple):
 SPACED = frozenset("H F K S T C P r d".split())  # only after a space: else a code, as in 5G, 3C
 _SQUARES = {one: one for one in ("km", "m", "cm", "mm", "dm", "ft", "in", "yd", "mi", "µm")}
 _LETTERS = re.compile(
-    r"ft[-·]lbf?|lbf?[-·]ft|in[-·]lbf?|lbf?[-·]in|%RH|wt%|vol%|dB\(A\)|° ?[CFK](?![A-Za-z])|[A-Za-zµΩ]{1,6}|[°%‰℃℉\"]"
+    r"ft[-·]lbf?|lbf?[-·]ft|in[-·]lbf?|lbf?[-·]in|"
+    r"%RH|wt%|vol%|dB\(A\)|° ?[CFK](?![A-Za-z])|[A-Za-zµΩ]{1,6}|[°%‰℃℉\"]"
 )
 _POWER = re.compile(r"([²³])|\^([23])(?!\d)|([⁻][¹²³])|(?:\^|(?<=min))-([123])(?!\d)|([23])(?![\w.,]|[-–]\d)")
 _ALONE = frozenset(

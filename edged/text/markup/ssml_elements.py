@@ -11,10 +11,11 @@ from dataclasses import replace
 from typing import TypeVar
 
 from edged.errors import BadMarkup, did_you_mean
-from edged.text.document import Language, Mark, Pause, Phonemes, Style, Words
+from edged.text.document import Language, Mark, Pause, Style, Words
 from edged.text.markup import ssml_values as values
 from edged.text.markup.place import short
 from edged.text.markup.ssml_values import Kind
+from edged.text.phonemes.respell import checked
 
 T = TypeVar("T")
 
@@ -141,7 +142,10 @@ def _phoneme(given: Attributes, style: Style) -> Words:
     alphabet = given.need("alphabet", values.ALPHABET)
     symbols = given.need("ph", values.TEXT)
     given.end()
-    return Words("", style, phonemes=Phonemes(alphabet, symbols))
+    try:
+        return Words("", style, phonemes=checked(alphabet, symbols))
+    except ValueError as wrong:
+        raise given.wrong(f"the attribute ph of <phoneme>: {wrong}", "") from None
 
 
 def _break(given: Attributes) -> Pause | None:
