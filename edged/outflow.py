@@ -94,6 +94,7 @@ def _write(entry: Entry, samples: Samples, rate: int) -> None:
     """One chunk; the last one when nothing can follow."""
     job = entry.job
     assert job.sink is not None
+    job.announce()
     job.timeline.audio_s += samples.size / rate
     entry.finished = entry.exhausted
     if entry.finished:

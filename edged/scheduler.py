@@ -178,7 +178,7 @@ class Scheduler:
 
     def _gather(self, batch: Sequence[Entry], now: float) -> bool:
         """Whether these wait for companions: nobody of them is urgent, and there is nothing else to do."""
-        if self.gather_s <= 0 or len(batch) >= self._slots(batch[0]):
+        if self.gather_s <= 0 or len(batch) >= self.capacity.get(batch[0].voice, 1):
             return False
         if any(e.served or e.job.priority is Priority.IMPORTANT or not self.bucket(e.job) for e in batch):
             return False
@@ -192,18 +192,17 @@ class Scheduler:
         """Slots without a stream in each pool, also of jobs that ended and still hold theirs."""
         free: dict[str, int] = {}
         for entry in self.entries:
-            pool = self._pool(entry)
+            voice = entry.voice  # once: the text thread may add the next utterance at any moment
+            pool = self.pools.get(voice, voice)
             if pool not in free:
-                free[pool] = self._slots(entry)
+                free[pool] = self.capacity.get(voice, 1)
             if entry.stream is not None:
                 free[pool] -= 1
         return free
 
     def _pool(self, entry: Entry) -> str:
-        return self.pools.get(entry.voice, entry.voice)
-
-    def _slots(self, entry: Entry) -> int:
-        return self.capacity.get(entry.voice, 1)
+        voice = entry.voice
+        return self.pools.get(voice, voice)
 
     def _ready(self, now: float) -> Iterable[Entry]:
         for entry in self.entries:

@@ -229,6 +229,7 @@ class Worker:
         if entry.served == 0:
             job.fail(UnspeakableText("the text has nothing to speak"))
         elif not job.ended and job.sink is not None:
+            job.announce()
             job.timeline.synthesized = monotonic()
             job.sink.write(AudioChunk(np.zeros(0, np.float32), last=True))
 

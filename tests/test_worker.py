@@ -607,6 +607,17 @@ def test_cancel_within_a_silence_ends_it(make: Any) -> None:
     assert not basket.chunks[-1].last
 
 
+def test_the_start_is_told_before_anything_is_heard_that_nobody_refined(make: Any) -> None:
+    told: list[int] = []
+    worker = make(Scripted())
+    made, basket = job("v", Utterance(0, (1,), lead_s=0.1), Utterance(1, (1,)))
+    made.params = Params(refine=True, show_refined=True)
+    made.on_start = lambda _: told.append(len(basket.chunks))
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert told == [0]
+
+
 def test_marks_behind_everything_come_before_the_end(make: Any) -> None:
     order: list[str] = []
     worker = make(Scripted())
