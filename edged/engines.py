@@ -19,10 +19,13 @@ from edged.engine.buffers import Arena
 from edged.engine.plan import PlanRow, total_mb
 from edged.footprint import trim
 from edged.forecast import Forecast
-from edged.job import Job
+from edged.job import Job, Params
 from edged.meter import Meter
 from edged.settings import Settings
-from edged.text.stage import TextStage
+from edged.text.check import Script
+from edged.text.explain import Account, Told
+from edged.text.outline import Outline
+from edged.text.stage import Question, TextStage
 from edged.threads import Pulse
 from edged.voices.api import Voice
 from edged.voices.choice import Choice
@@ -52,6 +55,7 @@ class Generation:
         self.worker = Worker(voices, settings.stream.chunk_ms / 1e3, on_crash, meter, gather_s)
         frontends = {name: voice.frontend for name, voice in voices.items()}
         self.text = TextStage(frontends, self.worker.submit, self.worker.wake, on_crash)
+        self._explainer = Outline(frontends)
         self.worker.start()
         self.text.start()
 
@@ -61,10 +65,14 @@ class Generation:
         self._jobs.append(job)
         self.text.submit(job)
 
+    def explain(self, script: Script, params: Params, account: Account, told: Told) -> None:
+        """Server thread: how a text would be spoken, told later. Raises `Busy`."""
+        self.text.explain(Question(account, self._explainer(script, params, account), told))
+
     @property
     def idle(self) -> bool:
-        """Whether every job has ended; only after the last `submit`."""
-        return all(job.ended for job in self._jobs)
+        """Whether every job has ended, and every question is answered; only after the last `submit`."""
+        return all(job.ended for job in self._jobs) and not self.text.asked
 
     @property
     def device_mb(self) -> float:

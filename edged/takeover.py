@@ -123,6 +123,7 @@ class Takeover:
             default if default in voices else next(iter(voices)),  # it may be absent
             sinks=self._sinks,
             submit=generation.submit,
+            explain=generation.explain,
             defaults=self.settings.voices.defaults,
             reading=self.settings.reading,
             forecast=generation.forecast(self.settings.audio.buffer_s),

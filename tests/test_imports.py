@@ -29,6 +29,8 @@ PARTS = {
         "desk",
         "doorkeeper",
         "endpoints",
+        "explanations",
+        "first_look",
         "forecast",
         "monitor",
         "outgoing",

@@ -15,6 +15,7 @@ import click
 
 from edged.cli.context import Number, State, client_command, pass_state
 from edged.cli.exits import FAILED, complain, mute_stdout, naming, tell
+from edged.cli.explain import READING, check_options, explain
 from edged.cli.options import Speaker, reading_options, sampling_option
 from edged.cli.render import Spinner, on_terminal
 from edged.errors import BadValue, FrameTooLarge, Starting
@@ -62,6 +63,7 @@ PRIORITIES = ("important", "message", "text", "notification", "progress")
 @click.option("--show-refined", is_flag=True, default=None, help="Print what the text was rewritten to.")
 @click.option("--speaker", type=Speaker(), metavar="CODE|@FILE", help="A speaker code, or a file with one.")
 @reading_options
+@click.option("--explain", "explained", is_flag=True, help="Print how it would be said; speak nothing.")
 @click.option("--wait/--no-wait", default=True, help="Return when it is spoken, or at once.")
 @client_command
 @pass_state
@@ -73,6 +75,7 @@ def say(
     audio_format: str | None,
     sample_rate: int,
     wait: bool,
+    explained: bool,
     **options: Any,
 ) -> int:
     """Speak TEXT, or with --out make a file of it.
@@ -84,8 +87,13 @@ def say(
     edged say --out door.ogg "Door open."
     date | edged say -
     edged say --out - "A long text" | aplay
+    edged say --explain "It is 5 °C at 12:30."
     edged say --voice heart --run-voice zh=bao "Line 3: 出口关闭."
     """
+    if explained:
+        check_options(click.get_current_context())
+        asked = {name: value for name, value in options.items() if name in READING}
+        return _once_started(lambda: explain(state, _words(text), **asked), state.timeout_s)
     if options["show_refined"] and not wait:
         raise click.UsageError("--show-refined waits for the text, --no-wait for nothing")
     if out is None:
@@ -103,7 +111,7 @@ def say(
         _check_place(out)
         options.update(format=audio_format or _format_of(out), sample_rate=sample_rate)
     told = 0
-    words = _stdin() if text == ("-",) else " ".join(text)
+    words = _words(text)
     with state.client() as client, Spinner(wait and not state.as_json) as spinner:
 
         def see(event: AnyEvent) -> None:
@@ -202,6 +210,10 @@ def _format_of(out: str) -> str:
         fault = f"no audio format has the suffix {suffix}" if suffix else f"the name {out} has no suffix"
         raise click.UsageError(f"{fault}: give --format, or one of {' '.join(SUFFIXES)}")
     return SUFFIXES[suffix]
+
+
+def _words(text: tuple[str, ...]) -> str:
+    return _stdin() if text == ("-",) else " ".join(text)
 
 
 def _stdin() -> str:

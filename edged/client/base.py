@@ -135,6 +135,11 @@ class Base:
             **given,
         )
 
+    def _explain(self, text: str, options: ReadingOptions) -> protocol.Explain:
+        _known("explain", options, ReadingOptions.__annotations__)
+        given = cast("dict[str, Any]", options)  # the daemon checks the values
+        return protocol.Explain(id=self._id(), client=self._connection.name, text=text, **given)
+
     def _cancel(self, job: str, target: str, scope: Scope) -> protocol.Cancel:
         client = self._connection.name
         return protocol.Cancel(id=self._id(), client=client, job=job, target=target, scope=scope)

@@ -104,6 +104,66 @@ class Failed(Event, kw_only=True, frozen=True, tag="failed"):
     hint: str = ""
 
 
+class SkippedInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """Characters of one kind that are not spoken. codepoint: such as U+1F680. name: their name in Unicode, ""
+    for none."""
+
+    character: str
+    codepoint: str
+    name: str
+    count: int
+    why: str
+
+
+class RunInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """A stretch of the text that is read in one language by one voice. language: "" where none is known.
+    said: the stretch in words."""
+
+    language: str
+    text: str
+    said: str
+    voice: str
+
+
+class ReadingInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """A figure, a sign or a word that is read otherwise than it is written. kind: cardinal, date, unit ..."""
+
+    written: str
+    spoken: str
+    kind: str
+
+
+class UtteranceInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """A piece that is spoken at once. ids: the voice's own symbols in it, of at most `limit` (0: not known).
+
+    lead_s, pause_s: silence before and after it, in seconds.
+    """
+
+    said: str
+    ids: int
+    limit: int
+    lead_s: float
+    pause_s: float
+    voice: str
+    language: str
+
+
+class Explained(Event, kw_only=True, frozen=True, tag="explained"):
+    """Answer to `explain`. voice, languages: of the request.
+
+    truncated: a list would have more than 2,000 entries, and the later ones are not told.
+    """
+
+    voice: str
+    languages: list[str]
+    skipped: list[SkippedInfo]
+    runs: list[RunInfo]
+    readings: list[ReadingInfo]
+    utterances: list[UtteranceInfo]
+    warnings: list[str]
+    truncated: bool = False
+
+
 class CancelReply(Event, kw_only=True, frozen=True, tag="cancel_reply"):
     """Answer to `cancel`: the job numbers that were cancelled by it."""
 
@@ -273,6 +333,7 @@ AnyEvent = (
     | Done
     | Cancelled
     | Failed
+    | Explained
     | CancelReply
     | StatusReply
     | VoicesReply

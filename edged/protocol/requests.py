@@ -110,6 +110,10 @@ class Synthesize(Speech, kw_only=True, frozen=True, tag="synthesize"):
     stream: bool = False
 
 
+class Explain(Reading, kw_only=True, frozen=True, tag="explain"):
+    """How the text would be spoken: what is left out, how it is read, where it is cut. Nothing is spoken."""
+
+
 class Cancel(Request, kw_only=True, frozen=True, tag="cancel"):
     """Cancel by the daemon's job number, by the client's own id, or by scope.
 
@@ -144,10 +148,11 @@ class Reload(Request, kw_only=True, frozen=True, tag="reload"):
     """Read the configuration and the bundles again, without dropping a job."""
 
 
-AnyRequest = Speak | Synthesize | Cancel | Status | Voices | Stats | Ping | Reload
+AnyRequest = Speak | Synthesize | Explain | Cancel | Status | Voices | Stats | Ping | Reload
 OPERATIONS: dict[str, type[Request]] = {
     "speak": Speak,
     "synthesize": Synthesize,
+    "explain": Explain,
     "cancel": Cancel,
     "status": Status,
     "voices": Voices,
