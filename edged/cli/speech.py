@@ -92,7 +92,7 @@ def say(
     """
     if explained:
         check_options(click.get_current_context())
-        asked = {name: value for name, value in options.items() if name in READING}
+        asked = {name: value for name, value in options.items() if name in READING and value is not None}
         return _once_started(lambda: explain(state, _words(text), **asked), state.timeout_s)
     if options["show_refined"] and not wait:
         raise click.UsageError("--show-refined waits for the text, --no-wait for nothing")
