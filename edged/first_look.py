@@ -28,6 +28,17 @@ def look(
     Raises the `RequestError` that refuses the text.
     """
     document: Document = (Words(request.text),)  # until there is edged.text.markup.parse(text, markup)
+    return script_of(document, card, cards, options, run_voices)
+
+
+def script_of(
+    document: Document,
+    card: VoiceCard,
+    cards: Mapping[str, VoiceCard],
+    options: Options,
+    run_voices: Iterable[str] = (),
+) -> Script:
+    """The same, of a text that is parsed. Raises `UnknownVoice` and `BadValue` for a voice in the markup."""
     named = _voices_of(document, card, cards)
     languages = (*card.languages, *run_voices)
     try:

@@ -24,12 +24,20 @@ from edged.cli import cli
 from edged.cli.context import State
 from edged.cli.explain import _tell
 from edged.client import AsyncClient, Client
-from edged.errors import Busy, EdgedError, RequestError, ShuttingDown, UnknownVoice, UnsupportedText
+from edged.errors import (
+    BadValue,
+    Busy,
+    EdgedError,
+    RequestError,
+    ShuttingDown,
+    UnknownVoice,
+    UnsupportedText,
+)
 from edged.explanations import event_of, speech_of
-from edged.first_look import look
+from edged.first_look import look, script_of
 from edged.job import Job, Params, Utterance
 from edged.text.check import Script, check
-from edged.text.document import Skipped, Words
+from edged.text.document import Skipped, Style, Words
 from edged.text.explain import MOST, Account, Explanation
 from edged.text.outline import Outline
 from edged.text.span import Options, Span
@@ -280,6 +288,21 @@ def test_a_refusal_names_the_voices_that_can(text: str, cards: tuple[str, ...], 
 def test_what_another_voice_speaks_is_not_refused() -> None:
     seen = look(protocol.Speak(text="Exit: 出口"), CARDS["heart"], CARDS, Options(), ["zh"])
     assert (seen.text, seen.skipped) == ("Exit: 出口", ())
+
+
+def test_voices_in_markup() -> None:
+    def seen(voice: str, text: str = "出口") -> Script:
+        document = (Words("Exit: "), Words(text, Style(voice=voice)))
+        return script_of(document, CARDS["heart"], CARDS, Options())
+
+    assert seen("bao").text == "Exit: 出口"
+    with pytest.raises(UnknownVoice, match=r"'boa' in the markup .*did you mean 'bao'"):
+        seen("boa")
+    with pytest.raises(BadValue, match="8000 Hz, 'heart' 24000 Hz"):
+        seen("any")
+    with pytest.raises(UnsupportedText) as caught:
+        seen("heart")
+    assert caught.value.hint == "voices that can: bao, any"
 
 
 def test_an_explanation_is_of_the_same_speech() -> None:

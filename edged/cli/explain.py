@@ -47,7 +47,7 @@ def explain(state: State, text: str, **options: Any) -> int:
 
 def _tell(answer: Explained) -> None:
     tell(f"voice: {printable(answer.voice)} ({', '.join(map(printable, answer.languages))})")
-    _section("said", _wrapped([" ".join(run.said for run in answer.runs)], INDENT))
+    _section("said", _wrapped(["".join(run.said for run in answer.runs)], INDENT))
     runs = [(run.language or "?", run.voice, run.text) for run in answer.runs]
     _section("languages", _columns(runs))
     read = [(r.kind, r.written, f"-> {r.spoken or '(nothing)'}") for r in answer.readings]

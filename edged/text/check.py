@@ -118,12 +118,8 @@ def check(
 
 
 def speakers_of(document: Document, cards: Sequence[VoiceCard]) -> list[str]:
-    """Names of the voices that speak every writing of the words that markup gives to no voice."""
-    words = [
-        replace(item, text=_composed(item.text))
-        for item in document
-        if isinstance(item, Words) and not item.style.voice
-    ]
+    """Names of the voices that could speak all of the words, whatever voices markup names."""
+    words = [replace(item, text=_composed(item.text)) for item in document if isinstance(item, Words)]
     known = _greek_signs(words)
     characters = {character for item in words for character in item.text}
     found = []
