@@ -6,10 +6,13 @@ Pure functions over voice cards, any thread. Neighbours: `params` refuses reques
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 
 from edged.controls import SPELL
 from edged.errors import did_you_mean
 from edged.voices.api import VoiceCard
+
+_DICTIONARIES = ("opencc", "pypinyin")
 
 
 def speaks(card: VoiceCard, language: str) -> bool:
@@ -25,7 +28,7 @@ def misfit(
     Audio of one job has one sample rate, so both voices must have it.
     """
     if name == SPELL:
-        return None
+        return _spelling(language)
     partner = cards.get(name)
     if partner is None:
         guess = did_you_mean(name, cards)
@@ -38,3 +41,14 @@ def misfit(
         hint = f"voices that can: {', '.join(able)}" if able else "no loaded voice of its sample rate can"
         return f"the voice {name!r} does not speak {language}", hint
     return None
+
+
+def _spelling(language: str) -> tuple[str, str] | None:
+    """Chinese is spelled by how it sounds, which dictionaries say."""
+    lacking = [name for name in _DICTIONARIES if language == "zh" and find_spec(name) is None]
+    if not lacking:
+        return None
+    return (
+        f"to spell Chinese needs the Python package {lacking[0]!r}, which is not installed",
+        "install it with: pip install 'edged[chattts]'",
+    )
