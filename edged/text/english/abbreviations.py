@@ -33,7 +33,8 @@ _POINTED = {
 _BEFORE_NUMBER = {
     "Rev": "Revision", "rev": "revision", "Fig": "Figure", "fig": "figure", "Figs": "Figures",
     "Sec": "Section", "Ch": "Chapter", "ch": "chapter", "Vol": "Volume", "vol": "volume",
-    "Eq": "Equation", "No": "Number", "no": "number", "Nr": "Number", "Art": "Article", "pp": "pages", "p": "page", "App": "Appendix",
+    "Eq": "Equation", "No": "Number", "no": "number", "Nr": "Number",
+    "Art": "Article", "pp": "pages", "p": "page", "App": "Appendix",
     "Tab": "Table", "Ver": "Version", "ver": "version", "Mk": "Mark", "Pos": "Position",
     "pos": "position", "Stn": "Station", "Bldg": "Building", "Rm": "Room", "Ste": "Suite",
     "Flt": "Flight", "Nos": "Numbers", "nos": "numbers", "Pt": "Part", "ca": "about",
