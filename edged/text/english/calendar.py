@@ -148,6 +148,7 @@ def _week(match: re.Match[str], say: Say) -> Reading:
 _END = r"(?![\w]|[./-]\d)"
 _YEAR_WORDS = (
     "[Ii]n|[Ss]ince|[Uu]ntil|[Bb]y|[Yy]ear|[Dd]uring|[Bb]efore|[Aa]fter|[Ff]rom|[Oo]f|©|[Cc]opyright"
+    "|[Ss]pring|[Ss]ummer|[Aa]utumn|[Ff]all|[Ww]inter|[Ee]arly|[Ll]ate|[Mm]id"
 )
 _NOT_COUNTED = (
     r"(?= ?(?:$|[.,;:!?)\n](?!\d))| (?:the|we|it|was|is|and|or|to|with|a|an|he|she|they|for|when|because"

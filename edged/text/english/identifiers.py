@@ -123,7 +123,7 @@ def _number_sign(match: re.Match[str], say: Say) -> Reading:
 
 
 _STRONG = (
-    r"S/?N|P/?N|IMEI|VIN|ISBN|EAN|UPC|MAC|PIN|UUID|[Ss]erial|SERIAL|[Ss]erial (?:[Nn]o|[Nn]umber"
+    r"S/?N|P/?N|IMEI|VIN|SKU|GTIN|UDI|ISBN|EAN|UPC|MAC|PIN|UUID|[Ss]erial|SERIAL|[Ss]erial (?:[Nn]o|[Nn]umber"
     r"|[Nn]r)|[Pp]art (?:[Nn]o|[Nn]umber)"
     r"|ID|[Aa]ccount|[Tt]racking|[Pp]asscode|[Pp]assword|[Bb]arcode|[Pp]ostcode|[Zz]ip|ZIP|[Ss]erials?"
 )
@@ -167,7 +167,8 @@ CODES: list[Rule] = [
     rule(r"(?<![\w.])([A-Za-z]{1,8})(\d{1,9}\.\d{1,9})(?!\w|\.\d)", _pointed),
     rule(r"(?:(?<![\w&])(?:#|№ ?)|(?<!\w)[Nn]o\. ?)(?P<number>\d{1,18})(?!\w|[.,]\d)", _number_sign),
     rule(
-        r"(?<![^\W_])(?<![\d][.,])[A-Za-z0-9]{1,24}(?:[-_/](?=[A-Za-z0-9-]{0,12}\d)[A-Za-z0-9]{1,24}){0,5}(?![^\W_])",
+        r"(?<![^\W_])(?<![\d][.,])[A-Za-z0-9]{1,24}(?:[-_/](?=[A-Za-z0-9-]{0,12}\d)[A-Za-z0-9]{1,24}){0,5}"
+        r"(?:-[A-Z]{1,3})?(?![^\W_])",
         _code,
     ),
     rule(
