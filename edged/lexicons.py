@@ -1,4 +1,4 @@
-"""The lexicons that the settings name, for the daemon: at its start what can be used, on a reload all or none.
+"""The lexicons that the settings name: at the daemon's start what can be used, on a reload all or none.
 
 Loading thread, no state. Neighbours: `takeover` calls it, `edged.text.lexicon` reads the files.
 """

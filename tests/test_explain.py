@@ -134,7 +134,7 @@ def test_any_answer_can_be_sent_and_shown(text: str, languages: tuple[str, ...])
     event = protocol.decode_event(protocol.encode(event_of(told, "mine")))
     assert isinstance(event, protocol.Explained)
     assert (event.id, len(event.runs)) == ("mine", len(told.runs))
-    assert sum(s.count for s in event.skipped) == check((Words(text),), languages).count
+    assert sum(s.count for s in event.skipped) >= check((Words(text),), languages).count
     for line in shown(event).splitlines():
         assert line.isprintable() or not line
         assert columns(line) <= 80

@@ -106,8 +106,6 @@ He said: "Go. |Stop." |Then he left.
 a. Open the door. |b. Close it.
 iv. Open the door.
 1.1. Open the door.
-one. Open the door. |two. Close it.
-twenty-one. Open the door.
 - 1. Open the door.
 1) Open the door. |2) Close it.
 Step 1. |Open the door.
