@@ -29,6 +29,12 @@ def look(
 
     Raises the `RequestError` that refuses the text.
     """
+    if request.markup not in card.markups:
+        able = [other.name for other in cards.values() if request.markup in other.markups]
+        raise BadValue(
+            f"markup: a text for the voice {card.name!r} can be {' or '.join(card.markups)}",
+            f"voices for {request.markup}: {', '.join(able) or 'none is loaded'}",
+        )
     document = parse(request.text, request.markup)
     return script_of(document, card, cards, options, run_voices)
 

@@ -19,7 +19,8 @@ from edged.text.split import Pauses
 
 @dataclass(frozen=True, slots=True)
 class VoiceCard:
-    """What a client may know about a voice. controls: the fields of a request that steer it."""
+    """What a client may know about a voice. controls: the fields of a request that steer it; markups: what
+    a text for it may be written in."""
 
     name: str
     family: str
@@ -29,6 +30,7 @@ class VoiceCard:
     licence: str
     bundle: str
     controls: tuple[str, ...] = COMMON
+    markups: tuple[str, ...] = ("plain", "ssml")
 
 
 class Frontend(Protocol):
