@@ -17,6 +17,7 @@ from edged.bundle import Bundle
 from edged.engine.buffers import Arena
 from edged.errors import MissingExtra
 from edged.job import Params, Utterance
+from edged.text.document import Said
 from edged.text.english import English
 from edged.text.prepare import prepare
 from edged.text.span import Options, apply
@@ -198,6 +199,8 @@ def test_a_word_that_breaks_the_g2p_is_left_out(caplog):
         g2p, {c: i for i, c in enumerate("abcdefghijklmnopqrstuvwxyz ", 1)},
         max_symbols=100, max_frames=1000, max_letters=24,
     )  # fmt: skip
+    encoded = reader.encode([Said("one secret two")])
+    assert encoded.lost == tuple("secret")
     (utterance,) = prepare("one secret two", reader)
     assert len(utterance.symbols) == len("one two") + 2
     assert "secret" not in caplog.text

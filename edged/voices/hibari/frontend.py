@@ -109,19 +109,20 @@ class HibariFrontend:
     def encode(self, said: Sequence[Said]) -> Encoded:
         """Words beside each other are read together: how one sounds depends on its neighbours."""
         read: list[str] = []
+        lost: list[str] = []
         for sounding, parts in groupby(said, key=lambda part: part.phonemes):
             if sounding is not None:
                 read.append(american(sounding))
                 continue
             text = "".join(_LETTER_A.sub("eh", part.text) if part.read else part.text for part in parts)
             words = self._tame(_BLANKS.sub(" ", text).strip())
-            read += (self._read(piece) for piece in pieces(words, PIECE_CHARS))
+            read += (self._read(piece, lost) for piece in pieces(words, PIECE_CHARS))
         phonemes = " ".join(filter(None, read))
         places = breaks(phonemes)
         known = [
             (self._symbols[c], place) for c, place in zip(phonemes, places, strict=True) if c in self._symbols
         ]
-        return Encoded(tuple(number for number, _ in known), tuple(place for _, place in known))
+        return Encoded(tuple(number for number, _ in known), tuple(place for _, place in known), tuple(lost))
 
     def utterance(self, index: int, ids: Sequence[int], params: Params) -> Utterance | None:
         if self._silent.issuperset(ids):
@@ -138,8 +139,9 @@ class HibariFrontend:
         )
         return _RUN.sub(_few_parts, sentence)
 
-    def _read(self, piece: str) -> str:
-        """Phonemes of a piece; a word that makes the G2P fail is left out, the rest is spoken."""
+    def _read(self, piece: str, lost: list[str]) -> str:
+        """Phonemes of a piece; a word that makes the G2P fail is left out, the rest is spoken. lost: gets
+        the characters of such a word."""
         try:
             return self._g2p(piece)
         except EdgedError:
@@ -156,6 +158,7 @@ class HibariFrontend:
             except Exception:
                 text = "the G2P failed on a word: left out"
                 log_event(log, logging.WARNING, text, code="unreadable_word", phase="text")
+                lost += word
         return " ".join(read)
 
 
