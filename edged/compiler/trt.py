@@ -21,7 +21,7 @@ import onnx
 
 from edged.compiler.parts import Progress, need
 from edged.compiler.trt_phases import Phases
-from edged.engine import preflight
+from edged.engine import cuda, preflight
 from edged.errors import PlanFailed, TensorRTMissing
 
 log = logging.getLogger("edged.compiler")
@@ -42,8 +42,12 @@ class Limits:
 
 
 def tensorrt() -> Any:
-    """The library, when the driver has answered. Raises `GpuUnusable`, or `MissingExtra`."""
+    """The library, when the driver has answered, and pycuda is there, with which the new engines are tried.
+
+    Raises `GpuUnusable`, `CudaUnavailable`, or `MissingExtra`.
+    """
     preflight.look()
+    cuda.binding()
     try:
         return need("tensorrt", "tensorrt", "building TensorRT plans")
     except OSError as error:  # its libraries are not there

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from edged.engine.api import Arrays, Lanes, Shape, TensorSpec
 from edged.engine.buffers import Arena
-from edged.engine.trt_context import Context, profile_of
+from edged.engine.trt_context import Context, choose, profiles_of
 from edged.engine.trt_lanes import DeviceLanes
 from edged.engine.trt_rig import Rig
 from edged.engine.trt_runtime import NativeEngine
@@ -155,12 +155,10 @@ class TrtEngine(DeviceTensors):
     def _settle(self) -> Context:
         """Chooses the context for what is bound, and binds it. Raises `EngineError`."""
         shapes = {name: self._bound[name][0] for name in self.inputs}
-        profile = profile_of(self.name, self._native.tensors, shapes)
+        profiles = profiles_of(self.name, self._native.tensors, shapes)
         key = tuple(self._bound.values())
-        able = [context for context in self._contexts if context.profile == profile]
-        context = next((each for each in able if each.key == key), None)
-        if context is None:
-            context = min(able, key=lambda each: each.used)
+        context = choose(self._contexts, profiles, key)
+        if context.key != key:
             context.bind(key, shapes, self._addresses)
             self._compare(context)
         self._ups = [(self._up.pinned(n, self._bound[n][0]), self._views[n]) for n in self._up.specs]

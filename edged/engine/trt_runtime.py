@@ -18,7 +18,7 @@ import tensorrt as trt
 from edged.engine.api import Shape
 from edged.engine.failures import first_line, native_errors
 from edged.engine.trt_allocator import CountingAllocator
-from edged.errors import EngineError
+from edged.errors import EngineError, PlanRefused
 
 log = logging.getLogger("edged.engine")
 VERSION = str(trt.__version__)
@@ -33,7 +33,6 @@ _DTYPES = {
     "BOOL": "bool",
 }
 _LEVELS = {"INTERNAL_ERROR": logging.ERROR, "ERROR": logging.ERROR, "WARNING": logging.WARNING}
-_REBUILD = "rebuild the bundle on this machine: edged bundle build ... --backend tensorrt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +101,7 @@ class Runtime:
         self._memory = Memory(allocator)
 
     def load(self, path: Path) -> NativeEngine:
-        """Raises `EngineError`, and what the allocator raised."""
+        """Raises `PlanRefused` where TensorRT does not take it, `EngineError`, and the allocator's errors."""
         try:
             with (
                 path.open("rb") as file,
@@ -113,16 +112,16 @@ class Runtime:
         except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
             raise EngineError(f"{path}: {error}", "copy the bundle again or rebuild it") from error
         if native is None:
-            raise self.failure(f"cannot load {path}", _REBUILD)
+            raise self.failure(f"cannot load {path}", PlanRefused)
         return NativeEngine(path.name, native, self)
 
-    def failure(self, what: str, hint: str | None = None) -> EngineError:
+    def failure(self, what: str, kind: type[EngineError] = EngineError) -> EngineError:
         """Why a call that only answered no did so, as far as is known."""
         refused, self.allocator.error = self.allocator.error, None
         if isinstance(refused, EngineError):
             return type(refused)(f"{what}: {refused.message}")
         told, self._log.last = self._log.last, ""
-        return EngineError(f"{what}: {told or 'TensorRT gives no reason'}", hint)
+        return kind(f"{what}: {told or 'TensorRT gives no reason'}")
 
 
 class NativeEngine:

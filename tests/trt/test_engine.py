@@ -47,10 +47,14 @@ def test_serving_allocates_nothing(onnx: Bundle, tmp_path: Path, newest: str, gp
     world = standins(newest)
     with voices(bundles.plan_bundle(tmp_path / "voice", onnx)) as (opened, _):
         assert (gpu.live("device"), gpu.live("pinned")) == (3, 1), "the arena, and two engines' weights"
-        before = {kind: gpu.total(kind) for kind in ("device", "pinned", "stream", "event", "context")}
+        kinds = ("device", "pinned", "stream", "event", "context", "graph")
+        before = {kind: gpu.total(kind) for kind in kinds}
+        graphs = gpu.live("graph")
+        assert graphs == bundles.SLOTS, "a step of one row, of two, of three"
         for job in range(0, 102, 3):
             speak(opened, [(0, "Thank you.", job), (1, TEXT, job + 1), (1, "Thank you.", job + 2)])
         assert {kind: gpu.total(kind) for kind in before} == before
+        assert (gpu.live("graph"), gpu.calls("cuGraphExecDestroy")) == (graphs, 0)
         world.asks = 4096
         with pytest.raises(EngineError, match="while serving"):
             speak(opened, [(0, TEXT, 1)])
@@ -77,7 +81,7 @@ def test_contexts_are_as_many_as_wanted_and_as_fit(
 ) -> None:
     world = standins(newest)
     plans = bundles.plan_bundle(tmp_path / "voice", onnx)
-    for wanted, made in ((0, 6), (1, 3), (5, 10)):  # a plan of two profiles and one of one; three slots
+    for wanted, made in ((0, 7), (1, 3), (5, 11)):  # a plan of two profiles and one of one; three slots
         with voices(plans, settings.Engine(threads=1, contexts=wanted)):
             assert world.contexts == made
         gc.collect()  # the stand-ins' callbacks hold them
