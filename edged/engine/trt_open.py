@@ -148,8 +148,8 @@ def _more_contexts(loaded: Sequence[_Loaded], device: Device, config: settings.E
 def _contexts(
     one: _Loaded, memory: DeviceMemory, device: Device, config: settings.Engine, made: list[Context]
 ) -> None:
-    """Steps of each number of rows are recorded in a context of their own; where there are fewer of these than
-    slots, one is left for all other steps, so that no recording is lost for one of them."""
+    """Steps of each number of rows are recorded in a context of their own; where there are fewer than slots,
+    one is left for all other steps, so that no recording is lost for one of them."""
     last = one.native.profiles - 1
     few = one.profiles.count(last) < one.request.slots
     for profile in one.profiles:

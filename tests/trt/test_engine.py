@@ -76,6 +76,23 @@ def test_steps_are_recorded_and_launched(onnx: Bundle, tmp_path: Path, newest: s
     np.testing.assert_array_equal(*[np.concatenate(pieces) for pieces in results])
 
 
+@pytest.mark.parametrize(("contexts", "graphs"), [(1, 0), (2, 1)])
+def test_with_fewer_contexts_some_steps_run_plainly_and_nothing_is_recorded_later(
+    onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake, contexts: int, graphs: int
+) -> None:
+    standins(newest)
+    wanted = [(0, TEXT, 1), (1, TEXT, 2), (0, TEXT, 3)]
+    plans, spoken = bundles.plan_bundle(tmp_path / "voice", onnx), []
+    for config in (settings.Engine(threads=1, contexts=contexts), settings.Engine(threads=1)):
+        with voices(plans, config) as (opened, _):
+            there, made = gpu.live("graph"), gpu.total("graph")
+            assert there == (graphs if config.contexts else bundles.SLOTS)
+            spoken.append([np.concatenate(pieces) for pieces in speak(opened, wanted, steps=60)])
+            assert (gpu.live("graph"), gpu.total("graph")) == (there, made)
+    for one, other in zip(*spoken, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_contexts_are_as_many_as_wanted_and_as_fit(
     onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -69,11 +69,11 @@ def build(
     require(backend, "the bundle")
     extras = tuple(n for n, wanted in (("codes", with_codes), ("encoder", with_encoder)) if wanted)
     options = check(precision, overrides, positions, slots, kv, extras, calibrate, backend)
+    _check_timing_cache(Path(timing_cache))
     if backend == TENSORRT:
         trt.tensorrt()  # tells early what this machine lacks
     elif timing_cache or workspace or plugin:
         raise BadValue("timing_cache, workspace and plugin are for TensorRT", f"--backend {TENSORRT}")
-    _check_timing_cache(Path(timing_cache))
     limits = trt.Limits(workspace, Path(timing_cache or f"{out.resolve()}.timings"))
     progress("checkpoint", 0.0)
     with Checkpoint.open(Path(checkpoint)) as source:
