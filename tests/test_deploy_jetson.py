@@ -117,6 +117,26 @@ def test_without_nvcc_it_says_how_to_get_it(environment: Path, tmp_path: Path) -
     assert "cuda-toolkit" in told
 
 
+def test_of_a_compilation_that_fails_the_last_lines_are_told(environment: Path, tmp_path: Path) -> None:
+    nvcc, system = tmp_path / "bin" / "nvcc", tmp_path / "python"
+    nvcc.parent.mkdir()
+    (tmp_path / "Python.h").touch()
+    nvcc.write_text("#!/bin/sh\n")
+    system.write_text(
+        f'#!/bin/sh\ncase "$*" in\n*"pip download"*) seq 1000 1060; exit 1 ;;\n'
+        f'*\\"include\\"*) echo {tmp_path} ;;\n*) exec {sys.executable} "$@" ;;\nesac\n'
+    )
+    (nvcc.parent / "g++").write_text("#!/bin/sh\n")
+    for file in (nvcc, nvcc.parent / "g++", system):
+        file.chmod(0o755)
+    path = f"{nvcc.parent}:{os.environ['PATH']}"
+    env = {"CUDA_ROOT": str(tmp_path), "SYSTEM_PYTHON": str(system), "PATH": path}
+    told = run("install-pycuda.sh", environment, code=1, **env)
+    assert "1060\ninstall-pycuda: pycuda was not compiled" in told
+    assert "1021" in told
+    assert "1020" not in told
+
+
 # -- building -----------------------------------------------------------------------------------
 
 

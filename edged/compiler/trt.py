@@ -170,8 +170,16 @@ def _told(error: Any) -> str:
     return f"{node}: {error.code().name}, {' '.join(str(error.desc()).split())[:300]}"
 
 
-@functools.cache  # TensorRT keeps to the first logger that a process gives it
+@functools.cache
 def _logger(trt: Any) -> Any:
+    """For TensorRT itself that of the engines, which run in this process, too; another library has its own."""
+    if trt.__name__ == "tensorrt":
+        from edged.engine import trt_runtime
+
+        shared = trt_runtime.logger()
+        shared.quiet = True
+        return shared
+
     class Logger(trt.ILogger):  # type: ignore[misc]  # a class of an untyped, optional package
         """TensorRT's messages in our log; `last` is the latest error, which its calls do not give."""
 

@@ -2,7 +2,9 @@
 
 `open_engines` runs on the loading thread, everything else on the engine thread. A run packs what the host
 wrote into page-locked memory, and puts one upload, the network and one download into the stream of a
-context; then it waits for an event. Caches, hidden states and lanes stay on the device. Neighbours:
+context; then it waits for an event. Caches, hidden states and lanes stay on the device. A cache is input and
+output at one address: that a plan reads it before it writes there is assumed, and unproven on a GPU. A build
+compares 48 steps with ONNX Runtime, and would find a plan that does not. Neighbours:
 `trt_runtime.py` has the native calls, `trt_context.py` the contexts, `trt_tensors.py` the addresses,
 `trt_rig.py` what engines share.
 """

@@ -7,6 +7,7 @@ library crashes. Neighbours: `trt.py` drives it, `trt_allocator.py` gives it mem
 
 from __future__ import annotations
 
+import functools
 import logging
 import mmap
 from dataclasses import dataclass
@@ -49,17 +50,25 @@ class PlanTensor:
 
 
 class Log(trt.ILogger):  # type: ignore[misc]  # the bindings have no types
-    """What TensorRT says, in our log; `last` is its latest error, which its calls do not tell."""
+    """What TensorRT says, in our log; `last` is its latest error, which its calls do not tell. quiet: nothing
+    above debug level, as the errors are raised."""
 
     def __init__(self) -> None:
         trt.ILogger.__init__(self)
         self.last = ""
+        self.quiet = False
 
     def log(self, severity: Any, msg: str) -> None:
         level = _LEVELS.get(severity.name, logging.DEBUG)
         if level >= logging.ERROR:
             self.last = first_line(msg)
-        log.log(level, "TensorRT: %s", first_line(msg))
+        log.log(logging.DEBUG if self.quiet else level, "TensorRT: %s", first_line(msg))
+
+
+@functools.cache  # a process gives TensorRT one logger: it keeps to the first, and warns of every other
+def logger() -> Log:
+    """That of this process: of the voices, of those that a reload loads beside them, and of a build."""
+    return Log()
 
 
 class Memory(trt.IGpuAllocator):  # type: ignore[misc]
@@ -97,7 +106,7 @@ class Runtime:
 
     def __init__(self, allocator: CountingAllocator) -> None:
         self.allocator = allocator
-        self._log = Log()
+        self._log = logger()
         self._memory = Memory(allocator)
 
     def load(self, path: Path) -> NativeEngine:

@@ -110,6 +110,17 @@ def test_one_that_is_not_precise_is_refused_and_leaves_nothing(
     assert gpu.left() == {}
 
 
+def test_a_cache_that_is_not_updated_in_place_is_found(
+    tiny_checkpoint: Path, tmp_path: Path, newest: str, gpu: Fake
+) -> None:
+    builder(newest)
+    from tests.trt.standin import world
+
+    world.detached = True
+    with pytest.raises(BundleInaccurate, match="min_hidden_snr_db"):
+        made(tmp_path / "voice", tiny_checkpoint)
+
+
 def test_eight_utterances_share_a_step(tiny_checkpoint: Path, tmp_path: Path, newest: str, gpu: Fake) -> None:
     """One profile is for pieces of a prompt, one for steps of as many rows as there are slots."""
     builder(newest)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -54,6 +55,15 @@ def test_a_plan_must_be_as_its_manifest_says(onnx: Bundle, tmp_path: Path, newes
         assert ".plan: " in caught.value.message
     gc.collect()
     assert (world.engines, world.contexts, gpu.left()) == (0, 0, {})
+
+
+def test_a_process_has_one_logger_of_tensorrt(newest: str, gpu: Fake) -> None:
+    standins(newest)
+    from edged.compiler import trt
+    from edged.engine import trt_runtime
+
+    assert trt._logger(sys.modules["tensorrt"]) is trt_runtime.logger()
+    assert trt_runtime.logger().quiet, "a build tells its errors itself"
 
 
 @pytest.mark.parametrize("content", [b"", b"ftrt and what is no plan", b"\x08\x0a an ONNX file"])

@@ -1,8 +1,8 @@
 """Engines of a small random ChatTTS model: built by TensorRT here, loaded as the daemon does, timed.
 
-The build compares them with fp32 networks of ONNX Runtime over pieces of prompts and 48 steps each, and refuses
-engines whose figures are beyond the thresholds. A cache that TensorRT does not update in place (the networks
-take that for granted) ends here, with figures far beyond them.
+The build compares them with fp32 networks of ONNX Runtime over pieces of prompts and 48 steps each, and
+refuses engines whose figures are beyond the thresholds. A cache that TensorRT does not update in place (the
+networks take that for granted) ends here, with figures far beyond them.
 """
 
 from __future__ import annotations
