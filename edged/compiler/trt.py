@@ -172,7 +172,7 @@ def _told(error: Any) -> str:
 
 @functools.cache
 def _logger(trt: Any) -> Any:
-    """For TensorRT itself that of the engines, which run in this process, too; another library has its own."""
+    """For TensorRT that of the engines, which run in this process, too; another library has its own."""
     if trt.__name__ == "tensorrt":
         from edged.engine import trt_runtime
 

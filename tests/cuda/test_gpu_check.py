@@ -105,7 +105,8 @@ def without(folder: Path, *modules: str) -> dict[str, str]:
     """The environment of a process in which these modules cannot be imported, and TensorRT is found."""
     lines = [f"sys.modules[{module!r}] = None" for module in modules]
     (folder / "sitecustomize.py").write_text("\n".join(["import sys", *lines]))
-    (folder / "tensorrt.py").write_text("")
+    for module in ("tensorrt", "pycuda"):
+        (folder / f"{module}.py").write_text("")
     return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(SCRIPT.parent.parent)])}
 
 

@@ -17,21 +17,25 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
-from gpu_checking import Skip, memory, require
+from gpu_checking import memory, require
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 TEXT, STEPS = "One, two, three.", 200
-BUILDS = (("onnx", "build"), ("tokenizers", "chattts"), ("opencc", "chattts"))  # packages, with their extras
+NEEDS = (  # packages, with their extras
+    ("tensorrt", "tensorrt"),
+    ("pycuda", "tensorrt"),
+    ("onnx", "build"),
+    ("tokenizers", "chattts"),
+    ("opencc", "chattts"),
+)
 
 
 def chattts() -> dict[str, Any]:
-    if find_spec("tensorrt") is None:
-        raise Skip("TensorRT is not installed for this Python")
     from edged.errors import MissingExtra
 
-    for module, extra in BUILDS:
+    for module, extra in NEEDS:
         if find_spec(module) is None:
-            raise MissingExtra(module, extra, "building a bundle")
+            raise MissingExtra(module, extra, "building and speaking with a bundle")
     rate = memory.bandwidth()
     with tempfile.TemporaryDirectory() as folder:
         checkpoint, bundle = Path(folder) / "checkpoint", Path(folder) / "bundle"
