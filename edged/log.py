@@ -60,11 +60,12 @@ def setup(
 ) -> logging.Handler:
     """Sends all logging to `stream` (stderr) or to the journal; a second call replaces the first.
 
-    relayed: written by a thread of its own, so that a reader that has stopped stops nobody else.
+    relayed: written by a thread of its own, so that a reader that has stopped stops nobody else, and to a
+    duplicate of stderr: PortAudio is started with file descriptor 2 pointed at /dev/null for a moment.
     edged's own loggers get the configured level; other libraries are heard from `warning` on.
     """
     if stream is None:  # nor is there a stderr where the caller closed it
-        stream = sys.stderr or open(os.devnull, "w")  # noqa: SIM115
+        stream = (_stderr_kept() if relayed else sys.stderr) or open(os.devnull, "w")  # noqa: SIM115
     to_journal = log.format == "journal" or (log.format == "auto" and is_journal(stream))
     handler: logging.Handler
     handler = JournalHandler(stream, Journal(journal_socket)) if to_journal else TextHandler(stream)
@@ -78,6 +79,15 @@ def setup(
     set_level(log.level)
     logging.captureWarnings(True)
     return handler
+
+
+def _stderr_kept() -> TextIO | None:
+    """stderr as it is now, whatever its file descriptor becomes; stderr itself where it has none."""
+    try:
+        number = os.dup(sys.stderr.fileno())
+    except (AttributeError, OSError, ValueError):  # closed, or not a file
+        return sys.stderr
+    return open(number, "w", encoding=sys.stderr.encoding)
 
 
 def set_level(name: str) -> None:

@@ -114,7 +114,8 @@ class Golden(Record, frozen=True, kw_only=True):
 class TensorRT(Record, frozen=True, kw_only=True):
     """What TensorRT plans were built with, and what they need of the machine that runs them.
 
-    version: of TensorRT, "10.3.0"; capability: of the GPU, "8.7"; cuda: that TensorRT was made for, "12.6".
+    version: of TensorRT, "10.3.0"; capability: of the GPU, "8.7"; cuda: the newest that the
+    driver there had, "12.6".
     device_mb: weights, activations and arenas of the daemon on the GPU. plugin: the data entry with the
     plugin library, "" for none. clocks: as they were set during the build. measured: figures of the
     precision check, by the names that `Manifest.thresholds` has.

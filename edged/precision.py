@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from edged.errors import BundleInaccurate
 from edged.manifest import Manifest
 
+UNMEASURED = "build it anew on this machine, which measures it: edged bundle build ... --backend tensorrt"
+
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
@@ -50,10 +52,12 @@ def judge(what: str, measured: Mapping[str, float], thresholds: Mapping[str, flo
     """Raises `BundleInaccurate` with every figure that is missing or beyond its threshold."""
     found = verdicts(measured, thresholds)
     if not found:
-        raise BundleInaccurate(f"{what}: its precision was never measured", "build it again")
-    failed = [str(verdict) for verdict in found if not verdict.passed]
+        raise BundleInaccurate(f"{what}: its precision was never measured", UNMEASURED)
+    failed = [verdict for verdict in found if not verdict.passed]
     if failed:
-        raise BundleInaccurate(f"{what}: {'; '.join(failed)}")
+        told = "; ".join(map(str, failed))
+        unknown = any(verdict.measured is None for verdict in failed)
+        raise BundleInaccurate(f"{what}: {told}", UNMEASURED if unknown else None)
 
 
 def check_precision(manifest: Manifest) -> None:

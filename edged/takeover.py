@@ -38,11 +38,12 @@ from edged.settings import Settings
 from edged.systemd import Notifier
 from edged.text.lexicon.match import Lexicon
 from edged.voices.catalog import check_choices, load_voices
-from edged.voices.choice import Choice, configured, fallback, others, runs
+from edged.voices.choice import Choice, configured, expected, fallback, lacking, others
 from edged.watchdog import Watchdog
 
 logger = logging.getLogger("edged")
 EXCHANGE_S = 30.0  # the socket thread does it between two rounds; longer than that, and it has ended
+UNLOADABLE = (BundleError, EngineError, ConfigError, MissingExtra)  # of bundles: others may speak instead
 DEATHS = 2  # of the process in a row while it loads the same bundles, before it tries others
 FORMER_S = 10.0  # how long a reload waits for the jobs of the one before it
 
@@ -92,7 +93,7 @@ class Takeover:
                 return self._load_instead(instead, BundleTrialFailed(text))
             try:
                 return self._load(self.settings, wanted, self._starting)
-            except (BundleError, EngineError, ConfigError, MissingExtra) as error:
+            except UNLOADABLE as error:
                 return self._load_instead(others(self.settings, wanted), error)
 
     def _load_instead(self, instead: Iterable[Choice], reason: EdgedError) -> Generation:
@@ -104,9 +105,7 @@ class Takeover:
                 text = f"this failed, too: {choice.told}: {error}"
                 log.event(logger, logging.ERROR, text, code=error.code, phase="start")
                 continue
-            # A machine without its GPU is expected where a fallback is configured; a broken bundle never is.
-            level = logging.WARNING if choice.absent else logging.ERROR
-            log.event(logger, level, f"{choice.told}: {reason}", code=reason.code, phase="start")
+            _tell(choice, reason, "start")
             return generation
         raise reason
 
@@ -163,15 +162,7 @@ class Takeover:
         settings, changed, waiting = merge(self.settings, self._read())
         lexicon = lexicons.anew(settings.reading.lexicons)
         engines = self._parts.engines
-        wanted = configured(settings)
-        if engines.current.choice.absent and not runs(settings, wanted):  # nothing has changed about that
-            wanted = fallback(settings, wanted) or wanted
-        fresh = None
-        if loads(changed) or wanted.sources != engines.current.choice.sources:
-            fresh = self._load_beside(settings, wanted)
-        else:
-            cards = {name: v.card for name, v in engines.current.voices.items()}
-            check_choices(settings, cards, wanted.absent)
+        wanted, fresh = self._wanted(settings, loads(changed))
         try:
             self._parts.ask(lambda: self._exchange(settings, fresh, lexicon), EXCHANGE_S)
         except EdgedError:
@@ -188,6 +179,38 @@ class Takeover:
             loaded=list(fresh.voices) if fresh else [],
             bundles={source.name: str(source.path.resolve()) for source in wanted.sources},
         )
+
+    def _wanted(self, settings: Settings, anew: bool) -> tuple[Choice, Generation | None]:
+        """What to speak with from here, and its generation when that is another one than now.
+
+        Where `engine.fallback` speaks, it goes on while the configured bundles still cannot be used, so that
+        all other settings can be changed meanwhile. anew: a setting of the voices has changed.
+        """
+        wanted = configured(settings)
+        standing_in = bool(self._parts.engines.current.choice.absent)
+        reason: EdgedError | None = lacking(settings, wanted) if standing_in else None
+        if reason is None:
+            try:
+                return wanted, self._loaded(settings, wanted, anew)
+            except UNLOADABLE as error:
+                if not standing_in:
+                    raise
+                reason = error
+        spare = fallback(settings, wanted)
+        if spare is None:
+            raise reason
+        fresh = self._loaded(settings, spare, anew)
+        _tell(spare, reason, "reload")
+        return spare, fresh
+
+    def _loaded(self, settings: Settings, wanted: Choice, anew: bool) -> Generation | None:
+        """None where they speak already."""
+        current = self._parts.engines.current
+        if anew or wanted.sources != current.choice.sources:
+            return self._load_beside(settings, wanted)
+        cards = {name: v.card for name, v in current.voices.items()}
+        check_choices(settings, cards, wanted.absent)
+        return None
 
     def _exchange(self, settings: Settings, fresh: Generation | None, lexicon: Lexicon) -> None:
         """Socket thread."""
@@ -214,3 +237,8 @@ class Takeover:
 
     def _retire(self) -> None:
         self._parts.engines.retire(self.reloader.busy)
+
+
+def _tell(instead: Choice, reason: EdgedError, phase: str) -> None:
+    level = logging.WARNING if expected(instead, reason) else logging.ERROR
+    log.event(logger, level, f"{instead.told}: {reason}", code=reason.code, phase=phase)

@@ -1,4 +1,7 @@
-"""The plugin's functions built for the processor, and the same layer by numpy alone."""
+"""The plugin's functions built for the processor, and the same layer by numpy alone.
+
+tools/gpu_check uses the latter where pytest is not installed, so that is imported by what skips a test.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-import pytest
 from numpy.typing import NDArray
 
 TESTS = Path(__file__).resolve().parent
@@ -46,6 +48,8 @@ def _folder() -> tempfile.TemporaryDirectory[str]:
 
 def compile_cpp(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
     """Skips the test where there is no C++ compiler."""
+    import pytest
+
     command = shlex.split(os.environ.get("CXX", "") or "c++")
     if shutil.which(command[0]) is None:
         pytest.skip(f"no C++ compiler ({command[0]})")
@@ -57,6 +61,8 @@ def compile_cpp(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
 
 @functools.cache
 def library() -> ctypes.CDLL:
+    import pytest
+
     path = Path(_folder().name) / "masked_pos_enc.so"
     made = compile_cpp("-shared", TESTS / "masked_pos_enc.cpp", "-o", path)
     if made.returncode and "_Float16" in made.stderr:

@@ -117,6 +117,26 @@ def test_without_nvcc_it_says_how_to_get_it(environment: Path, tmp_path: Path) -
     assert "cuda-toolkit" in told
 
 
+def test_of_a_compilation_that_fails_the_last_lines_are_told(environment: Path, tmp_path: Path) -> None:
+    nvcc, system = tmp_path / "bin" / "nvcc", tmp_path / "python"
+    nvcc.parent.mkdir()
+    (tmp_path / "Python.h").touch()
+    nvcc.write_text("#!/bin/sh\n")
+    system.write_text(
+        f'#!/bin/sh\ncase "$*" in\n*"pip download"*) seq 1000 1060; exit 1 ;;\n'
+        f'*\\"include\\"*) echo {tmp_path} ;;\n*) exec {sys.executable} "$@" ;;\nesac\n'
+    )
+    (nvcc.parent / "g++").write_text("#!/bin/sh\n")
+    for file in (nvcc, nvcc.parent / "g++", system):
+        file.chmod(0o755)
+    path = f"{nvcc.parent}:{os.environ['PATH']}"
+    env = {"CUDA_ROOT": str(tmp_path), "SYSTEM_PYTHON": str(system), "PATH": path}
+    told = run("install-pycuda.sh", environment, code=1, **env)
+    assert "1060\ninstall-pycuda: pycuda was not compiled" in told
+    assert "1021" in told
+    assert "1020" not in told
+
+
 # -- building -----------------------------------------------------------------------------------
 
 
@@ -130,15 +150,19 @@ def board(tmp_path: Path) -> Callable[..., dict[str, str]]:
         site.mkdir()
         for name in packages:
             package(site, name, "10.3.0")
+        python = tmp_path / "python"
+        lacks = "sys.modules['onnx'] = None; " if "broken" in packages else ""
+        python.write_text(f'#!/bin/sh\nshift\nexec {sys.executable} -c "import sys; {lacks}$@"\n')
+        python.chmod(0o755)
         commands = tmp_path / "bin"
         commands.mkdir()
         for name in ("edged", "jetson_clocks", "nvpmodel"):
             file = commands / name
-            file.write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/calls\n')
+            file.write_text(f'#!/bin/sh\necho {name} "$@" >> {tmp_path}/calls\necho /made\n')
             file.chmod(0o755)
         return {
             "EDGED": str(commands / "edged"),
-            "EDGED_PYTHON": sys.executable,
+            "EDGED_PYTHON": str(python),
             "PATH": f"{commands}:{os.environ['PATH']}",
             "LD_LIBRARY_PATH": str(tmp_path),
             "PYTHONPATH": f"{ROOT}:{site}",
@@ -160,6 +184,27 @@ def test_it_builds_with_what_it_was_given(board: Callable[..., dict[str, str]], 
     assert "TensorRT 10.3.0" in told
     build = "edged bundle build chattts --backend tensorrt --checkpoint /a folder --slots 2"
     assert calls(tmp_path) == ["nvpmodel -q", build]
+    assert "bundle verify /made" in told
+
+
+def test_the_disk_of_the_new_bundle_is_looked_at(
+    board: Callable[..., dict[str, str]], tmp_path: Path
+) -> None:
+    env = board("tensorrt", "pycuda")
+    df = tmp_path / "bin" / "df"
+    df.write_text(f'#!/bin/sh\necho "$2" > {tmp_path}/looked\necho Filesystem\necho x x x 100 x\n')
+    df.chmod(0o755)
+    out = tmp_path / "a disk" / "not yet" / "there"
+    told = run("build-bundle.sh", "--out", out, "--checkpoint", "x", **env)
+    assert (tmp_path / "looked").read_text().strip() == str(tmp_path)
+    assert f"100 MB are free in {tmp_path}" in told
+
+
+@pytest.mark.parametrize(
+    "script", ["build-bundle.sh", "use-tensorrt.sh", "install-pycuda.sh", "plugin/build.sh"]
+)
+def test_every_script_tells_how_it_is_called(script: str) -> None:
+    assert Path(script).name in run(script, "--help")
 
 
 @pytest.mark.parametrize("fails", [False, True])
@@ -170,7 +215,10 @@ def test_clocks_are_put_back_however_the_build_ends(
     script = Path(env["EDGED"])
     if fails:
         script.write_text(f"{script.read_text()}exit 7\n")
-    run("build-bundle.sh", "--max-clocks", "--checkpoint", "x", code=7 if fails else 0, **env)
+    run("build-bundle.sh", "--checkpoint", "x", "--max-clocks", code=7 if fails else 0, **env)
+    assert not any("--max-clocks" in call for call in calls(tmp_path)), (
+        "wherever it stands, it is the script's"
+    )
     words = [call.split()[:2] for call in calls(tmp_path)]
     assert words == [
         ["nvpmodel", "-q"],
@@ -187,6 +235,7 @@ def test_clocks_are_put_back_however_the_build_ends(
         (("tensorrt", "pycuda"), {"INIT": 100}, "CUDA_ERROR_NO_DEVICE"),
         (("pycuda",), {}, "use-tensorrt.sh"),
         (("tensorrt",), {}, "install-pycuda.sh"),
+        (("tensorrt", "pycuda", "broken"), {}, "--extra build --extra chattts"),
     ],
 )
 def test_it_builds_nothing_where_something_is_missing(

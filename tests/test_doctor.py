@@ -176,7 +176,7 @@ def test_a_bundle_for_tensorrt_needs_its_packages(tone_bundle: Path, tmp_path: P
         if importlib.util.find_spec(package):
             continue
         assert (found[name]["state"], found[name]["code"]) == ("failed", "missing_extra")
-        assert "edged[tensorrt]" in found[name]["remedy"]
+        assert "[tensorrt]" in found[name]["remedy"]
     for version, state in (("10.3.0", "ok"), ("11.4.0.106", "ok"), ("8.6.1", "warning"), ("12.0", "warning")):
         installed = tmp_path / version / f"tensorrt-{version}.dist-info" / "METADATA"
         installed.parent.mkdir(parents=True)

@@ -180,8 +180,39 @@ def test_an_engine_that_cannot_be_loaded_though_everything_fits_is_one(
 ) -> None:
     with running(planned, env=machine(), engine={"fallback": str(tone_bundle)}) as daemon:
         assert "Fake Orin (compute capability 8.7)" in daemon.log
+        [line] = [line for line in daemon.log.splitlines() if "code=bundle_inaccurate" in line]
+        assert " warn " in line, "nobody has measured it"
         assert daemon.request({"op": "status"})["remark"] == REMARK
         assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
+
+
+def test_other_settings_are_taken_while_the_configured_bundle_is_broken(
+    planned: Path, tone_bundle: Path, machine: Callable[..., dict[str, str]]
+) -> None:
+    """Whatever the reason was at the start; and the real voice again once it can be used."""
+    plan = next((planned / "engines").iterdir())
+    plan.write_bytes(plan.read_bytes()[:-1])
+    env = machine()
+    with running(planned, env=env, engine={"fallback": str(tone_bundle)}) as daemon:
+        told = [line for line in daemon.log.splitlines() if "code=bundle_file_truncated" in line]
+        assert len(told) == 1
+        assert " error " in told[0], "this is never expected"
+        daemon.configure(audio={"volume": 0.5})
+        reply = daemon.request({"op": "reload"})
+        assert (reply["changed"], reply["loaded"]) == (["audio.volume"], [])
+        daemon.configure(engine={"threads": 1})
+        reply = daemon.request({"op": "reload"})
+        assert (reply["changed"], reply["loaded"]) == (["engine.threads"], ["tone"])
+        assert daemon.request({"op": "status"})["remark"] == REMARK
+        assert daemon.log.count("code=bundle_file_truncated") == 3
+        assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
+        daemon.configure(engine={"fallback": "absent"})
+        assert daemon.request({"op": "reload"})["code"] == "bundle_missing"
+        daemon.configure(engine={"fallback": ""})
+        assert daemon.request({"op": "reload"})["code"] == "bundle_file_truncated"
+        daemon.configure(voices={"bundles": [str(tone_bundle)]})
+        assert daemon.request({"op": "reload"})["event"] == "reload_reply"
+        assert daemon.request({"op": "status"})["remark"] == ""
 
 
 def test_a_driver_that_takes_the_process_down_is_one_at_the_third_start(

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,8 @@ from edged.bundle import read_manifest
 from edged.bundle_write import write_manifest
 from tests import bundles
 from tests.daemon import running
-from tests.test_fallback import REMARK, pytestmark
+from tests.drivers import driver
+from tests.test_fallback import REMARK, ROOT, pytestmark
 
 __all__ = ["pytestmark"]
 
@@ -94,6 +96,19 @@ def test_one_that_is_not_precise_enough_is_refused_without_a_trial_too(
     told = edged("bundle", "activate", "orin", "--no-reload", "--no-trial", code=1, **env)
     assert "[bundle_inaccurate]" in told
     assert says in told
+    assert ("build it anew on this machine" in told) == ("not measured" in says)
+
+
+@pytest.mark.skipif(find_spec("pycuda") is not None, reason="pycuda is installed")
+def test_a_build_without_pycuda_ends_before_it_begins(tiny_checkpoint: Path, tmp_path: Path) -> None:
+    driver(tmp_path).rename(tmp_path / "libcuda.so.1")
+    build = ("bundle", "build", "chattts", "--backend", "tensorrt", "--checkpoint", tiny_checkpoint)
+    env = {"LD_LIBRARY_PATH": str(tmp_path), "PYTHONPATH": str(ROOT)}
+    told = edged(*build, "--out", tmp_path / "out" / "gpu", code=6, **env)
+    assert "[missing_extra]" in told
+    assert "'pycuda'" in told
+    assert "[tensorrt]" in told
+    assert not (tmp_path / "out").exists()
 
 
 def doctor(folder: Path, code: int, **groups: Any) -> dict[str, dict[str, Any]]:
@@ -130,6 +145,10 @@ def test_doctor_tells_a_fallback_that_is_none(planned: Path, tmp_path: Path) -> 
     voices = {"bundles": [str(planned)]}
     found = doctor(tmp_path, 1, voices=voices, engine={"fallback": "absent"})
     assert found["bundle absent"]["code"] == "bundle_missing"
+    gpu = found[f"GPU for {planned}"]
+    assert (gpu["state"], gpu["code"]) == ("failed", "cuda_missing")
+    assert "instead" not in gpu["message"]
+    assert found["TensorRT"]["state"] == "failed"
     found = doctor(tmp_path, 1, voices=voices, engine={"fallback": str(planned)})
     assert "needs a GPU, too" in found[f"GPU for {planned}"]["message"]
 

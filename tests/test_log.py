@@ -227,6 +227,19 @@ def test_without_a_stderr_nothing_is_written(tmp_path: Path) -> None:
     assert (done.stdout, done.stderr) == ("", "")
 
 
+def test_the_daemon_is_heard_while_something_mutes_stderr(tmp_path: Path) -> None:
+    """As PortAudio's start does, on another thread than the one that loads voices."""
+    code = (
+        "import logging, os\n"
+        "from edged import log, settings\n"
+        "relay = log.setup(settings.Log(format='text'), relayed=True)\n"
+        "os.dup2(os.open(os.devnull, os.O_WRONLY), 2)\n"
+        "logging.getLogger('edged.x').error('heard')\n"
+        "relay.flush()\n"
+    )
+    assert run(tmp_path, code).stderr.endswith(" error heard\n")
+
+
 def test_letters_the_terminal_cannot_show(tmp_path: Path) -> None:
     with open(tmp_path / "log", "w", encoding="ascii") as stream:
         log.setup(Log(format="text"), stream=stream)

@@ -245,3 +245,19 @@ def test_a_plugin_that_cannot_be_used_says_why_and_what_to_do(tmp_path: Path) ->
         assert part in caught.value.message
         assert caught.value.hint
         assert caught.value.code == "plugin_unusable"
+
+
+def test_a_library_that_is_not_there_is_named(nvcc: str, tmp_path: Path) -> None:
+    (tmp_path / "include").mkdir()
+    (tmp_path / "include/NvInfer.h").touch()
+    done = subprocess.run(
+        [PLUGIN / "build.sh", "sm_87", tmp_path / "made.so"],
+        env={**os.environ, "NVCC": nvcc, "TENSORRT": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=100,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "no libnvinfer" in done.stderr
+    assert not (tmp_path / "made.so").exists()

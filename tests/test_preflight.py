@@ -121,7 +121,9 @@ def test_after_an_upgrade_of_the_driver_a_restart_is_the_remedy(
     ("version", "name", "fits"),
     [
         ("10.3.0", "tensorrt", True),
-        ("10.3.1.post1", "tensorrt-cu12", True),
+        ("10.3.0.post1", "tensorrt-cu12", True),
+        ("10.3.0.26", "tensorrt-cu12", True),
+        ("10.3.1.post1", "tensorrt-cu12", False),
         ("10.3.0", "tensorrt-cu12-bindings", True),
         ("10.30.0", "tensorrt", False),
         ("10.13.3.9", "tensorrt-cu13", False),

@@ -333,6 +333,6 @@ def test_without_the_package_the_extra_is_named(bundle, monkeypatch):
 
     monkeypatch.setitem(sys.modules, "hibari.g2p", None)
     arena = Arena()
-    with pytest.raises(MissingExtra, match=r"edged\[voice-en\]"):
+    with pytest.raises(MissingExtra, match=r"\[voice-en\]"):
         open_bundle(bundle, configuration.Engine(), arena)
     assert arena.nbytes == 0

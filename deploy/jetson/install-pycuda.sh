@@ -7,9 +7,12 @@
 # neither network nor compiler. An upgrade of edged makes a new environment: run it again then.
 set -eu
 
+usage() { sed -n '2,7s/^# \{0,1\}//p' "$0"; }
+
 wheels='' python=/opt/edged/current/bin/python
+case ${1-} in -h | --help) usage && exit ;; esac
 if [ "${1-}" = --wheels ]; then
-    [ $# -gt 1 ] || { sed -n '4,7s/^# \{0,1\}//p' "$0" >&2 && exit 2; }
+    [ $# -gt 1 ] || { usage >&2 && exit 2; }
     wheels=$2 && shift 2
 fi
 python=${1:-$python}
@@ -39,8 +42,19 @@ if ! ls "$made"/pycuda-*.whl >/dev/null 2>&1; then
     command -v g++ >/dev/null || fail "there is no C++ compiler" "sudo apt install build-essential"
     [ -f "$("$system" -c 'import sysconfig; print(sysconfig.get_path("include"))')/Python.h" ] ||
         fail "Python's headers are missing" "sudo apt install python3-dev"
-    # shellcheck disable=SC2086 # a list
-    PATH=$cuda/bin:$PATH CUDA_ROOT=$cuda "$system" -m pip wheel --quiet --no-deps --wheel-dir "$made" $packages
+    log=$scratch/log
+    compile() {
+        "$system" -m pip download --no-deps --no-binary pycuda --dest "$scratch" pycuda &&
+            tar xzf "$scratch"/pycuda-*.tar.gz -C "$scratch" &&
+            # cuRAND is not among the packages that are asked for, and edged draws its numbers elsewhere.
+            printf '%s\n' "CUDA_ROOT = '$cuda'" "CUDA_ENABLE_CURAND = False" >"$(echo "$scratch"/pycuda-*/)siteconf.py" &&
+            # shellcheck disable=SC2086 # a list
+            "$system" -m pip wheel --no-deps --wheel-dir "$made" "$scratch"/pycuda-*/ ${packages#pycuda }
+    }
+    PATH=$cuda/bin:$PATH CUDA_ROOT=$cuda compile >"$log" 2>&1 || {
+        tail -n 40 "$log" >&2
+        fail "pycuda was not compiled; the last lines of that are above" "it needs a network, nvcc and g++"
+    }
 fi
 place=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
 # shellcheck disable=SC2086 # a list

@@ -7,6 +7,7 @@
 # Running it again changes nothing. An upgrade of edged makes a new environment: run it again then.
 set -eu
 
+case ${1-} in -h | --help) sed -n '2,7s/^# \{0,1\}//p' "$0" && exit ;; esac
 python=${1:-/opt/edged/current/bin/python}
 system=${SYSTEM_PYTHON:-/usr/bin/python3}
 

@@ -94,6 +94,10 @@ def build(family: str, out: Path | None, options: tuple[str, ...], **family_opti
         return
     # A link of the store: the version that it leads to is described by its name and hash, and stays as it is.
     beside = target.with_name(f".{target.name}.built")
+    if (
+        given.get("backend") == "tensorrt"
+    ):  # what was measured for the bundle of this name, wherever it was built
+        given.setdefault("timing_cache", f"{target.absolute()}.timings")
     try:
         if (target / MANIFEST).is_file():  # what is built instead of it must not drop its voices
             beside.mkdir(exist_ok=True)
@@ -180,7 +184,7 @@ def _compare(checked: Bundle, against: Path, folder: Path | None) -> None:
 def _facts(manifest: Manifest) -> list[tuple[str, str]]:
     built = manifest.tensorrt
     gpu = (
-        f"TensorRT {built.version} for CUDA {built.cuda}, {built.device} (compute capability "
+        f"TensorRT {built.version}, a driver for CUDA {built.cuda}, {built.device} (compute capability "
         f"{built.capability}), {built.device_mb:.0f} MB there"
         if built
         else ""

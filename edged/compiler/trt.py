@@ -21,7 +21,7 @@ import onnx
 
 from edged.compiler.parts import Progress, need
 from edged.compiler.trt_phases import Phases
-from edged.engine import preflight
+from edged.engine import cuda, preflight
 from edged.errors import PlanFailed, TensorRTMissing
 
 log = logging.getLogger("edged.compiler")
@@ -42,8 +42,12 @@ class Limits:
 
 
 def tensorrt() -> Any:
-    """The library, when the driver has answered. Raises `GpuUnusable`, or `MissingExtra`."""
+    """The library, when the driver has answered, and pycuda is there, with which the new engines are tried.
+
+    Raises `GpuUnusable`, `CudaUnavailable`, or `MissingExtra`.
+    """
     preflight.look()
+    cuda.binding()
     try:
         return need("tensorrt", "tensorrt", "building TensorRT plans")
     except OSError as error:  # its libraries are not there
@@ -166,8 +170,16 @@ def _told(error: Any) -> str:
     return f"{node}: {error.code().name}, {' '.join(str(error.desc()).split())[:300]}"
 
 
-@functools.cache  # TensorRT keeps to the first logger that a process gives it
+@functools.cache
 def _logger(trt: Any) -> Any:
+    """For TensorRT that of the engines, which run in this process, too; another library has its own."""
+    if trt.__name__ == "tensorrt":
+        from edged.engine import trt_runtime
+
+        shared = trt_runtime.logger()
+        shared.quiet = True
+        return shared
+
     class Logger(trt.ILogger):  # type: ignore[misc]  # a class of an untyped, optional package
         """TensorRT's messages in our log; `last` is the latest error, which its calls do not give."""
 

@@ -15,6 +15,7 @@ import msgspec
 from edged.bundle import MANIFEST, find
 from edged.doctor.findings import Case, Finding, State
 from edged.doctor.machine import installed
+from edged.doctor.setup import speaks_instead
 from edged.engine import cuda, preflight
 from edged.errors import BundleError, EdgedError, MissingExtra
 from edged.paths import bundle_directories
@@ -44,7 +45,7 @@ def packages(case: Case) -> Iterator[Finding]:
     if not names:
         return
     purpose = f"the voice bundle {names[0]}"
-    missing: State = "warning" if case.settings.engine.fallback else "failed"
+    missing: State = "warning" if speaks_instead(case.settings) else "failed"
     version = preflight.tensorrt_version()
     if not version:
         yield Finding.of("TensorRT", MissingExtra("tensorrt", "tensorrt", purpose), missing)

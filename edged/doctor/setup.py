@@ -60,13 +60,24 @@ def _gpu(wanted: str, manifest: Manifest, settings: Settings) -> Iterator[Findin
     try:
         found = preflight.check(manifest.tensorrt, settings.service.memory_mb)
     except GpuUnusable as error:
-        if not settings.engine.fallback:
+        if not speaks_instead(settings):  # why, is told of that bundle
             yield Finding.of(name, error)
             return
         told = f"{error.message}; {settings.engine.fallback} (engine.fallback) speaks instead"
         yield Finding(name, "warning", told, error.hint, error.code)
     else:
         yield Finding(name, "ok", str(found))
+
+
+def speaks_instead(settings: Settings) -> bool:
+    """Whether `engine.fallback` names a bundle that is there and needs no GPU."""
+    try:
+        return (
+            bool(settings.engine.fallback)
+            and not _load(settings.engine.fallback, settings, False).manifest.tensorrt
+        )
+    except BundleError:
+        return settings.engine.fallback == BUILT_IN  # which is built where it is wanted
 
 
 def plan(case: Case) -> Iterator[Finding]:

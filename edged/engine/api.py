@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Shape = tuple[int, ...]
+SETTLED = 3  # runs of the same shapes, after which a device has done all that it does only once for them
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,8 +1,9 @@
 """CUDA graphs: work that is put into a stream again and again is recorded once and then launched as a whole.
 
 That spares the host the calls for each part. pycuda has no interface for graphs, so the driver's is called.
-Engine thread. What is recorded is kept, and takes a little memory of its own: record in the warm-up.
-Neighbours: `trt` runs its step through this, `cuda_driver` makes the calls.
+What is recorded takes memory of its own, so that is done in the warm-up, and never after `seal`.
+Loading thread until READY, then the engine thread. Neighbours: `trt_context` runs steps through this,
+`cuda_driver` makes the calls.
 """
 
 from __future__ import annotations
@@ -27,7 +28,8 @@ MOST = 64  # graphs; keys that differ from run to run would otherwise take memor
 
 
 class StepGraphs:
-    """Runs work by a key: plainly the first time, recorded the second time, launched from then on.
+    """Runs work by a key: plainly the first time, recorded the second time, launched from then on. What was
+    not recorded when `seal` is called runs plainly for ever.
 
     The work of a key always does the same, with the same addresses and shapes, and puts it into this stream
     only; it does not wait for the device. Where the driver or the work does not allow recording, that is
@@ -69,6 +71,10 @@ class StepGraphs:
         while self._driver is not None and self._graphs:
             _, graph = self._graphs.popitem()
             self._driver.call("cuGraphExecDestroy", graph)
+
+    def seal(self) -> None:
+        """Records no more: what takes memory has been done."""
+        self._records = False
 
     def close(self) -> None:
         """Destroys the graphs, with which the device must have finished; afterwards all runs plainly."""

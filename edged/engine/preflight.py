@@ -97,13 +97,13 @@ def check(wanted: Needs, budget_mb: float, library: str = LIBCUDA) -> Found:
     driver = Driver(library)
     if major(driver.cuda) < major(wanted.cuda):  # within one major version an older driver will do
         raise DriverTooOld(
-            f"the driver knows CUDA up to {driver.cuda}, the bundle's TensorRT {wanted.version} is for CUDA "
+            f"the driver knows CUDA up to {driver.cuda}, the bundle was built with a driver for CUDA "
             f"{wanted.cuda}"
         )
     installed = tensorrt_version()
     if not installed:
-        raise TensorRTMissing(f"the bundle needs TensorRT {release(wanted.version)}, and there is none")
-    if release(installed) != release(wanted.version):
+        raise TensorRTMissing(f"the bundle needs TensorRT {wanted.version}, and there is none")
+    if not same_version(installed, wanted.version):
         raise TensorRTMismatch(f"the bundle was built with TensorRT {wanted.version}, here is {installed}")
     driver.start()
     found = driver.found(installed)
@@ -135,10 +135,14 @@ def tensorrt_version() -> str:
     return ""
 
 
-def release(version: str) -> str:
-    """10.3 of 10.3.0.post1: a plan runs with any patch of the version that made it."""
-    numbers = re.match(r"\d+(\.\d+)?", version)
-    return numbers[0] if numbers else version
+def same_version(one: str, other: str) -> bool:
+    """Whether a plan of one runs with the other: TensorRT refuses it with any but the version that made it.
+
+    The fourth number, of the build, is compared where both have it: 10.3.0.post1 and 10.3.0.26 are the same.
+    """
+    numbers = [re.findall(r"\d+", re.split(r"[^\d.]", version)[0]) for version in (one, other)]
+    known = min(map(len, numbers))
+    return known > 0 and numbers[0][:known] == numbers[1][:known]
 
 
 def major(version: str) -> int:

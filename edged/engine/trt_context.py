@@ -1,7 +1,8 @@
 """The contexts of a TensorRT engine: a profile, a stream, activation memory and shapes each.
 
 A run takes the context that has the wanted shapes already, so that steps and pieces of a prompt in turn
-cost no rebinding; only where none has, the one that was not used for longest is bound anew. Engine thread.
+cost no rebinding. Where none has, one is bound anew: one without recorded steps before any that has some,
+and of these the one that was not used for longest. Loading thread until READY, then the engine thread.
 Neighbours: `trt.py` runs them, `trt_runtime.py` has the native calls, `cuda_graph.py` records steps.
 """
 
@@ -18,7 +19,8 @@ from edged.errors import EdgedError, ShapeExceeded
 
 
 class Context:
-    """key: what is bound to it; fresh: bound since its last run; used: when that was."""
+    """key: what is bound to it; fresh: its next run is the first one with that; used: when it last ran;
+    records: whether its runs may be recorded."""
 
     def __init__(
         self, native: NativeEngine, profile: int, device: Device, address: int, graphs: bool, first: int
@@ -30,6 +32,7 @@ class Context:
         self._native: NativeContext = native.context(profile, self.stream.handle, address)
         self.stream.synchronize()  # a profile is chosen in the stream
         self._graphs = StepGraphs(self.stream, graphs)
+        self.records = graphs
         self.key: Hashable = None
         self.fresh = True
         self.used = first
@@ -38,17 +41,28 @@ class Context:
 
     def bind(self, key: Hashable, shapes: dict[str, Shape], addresses: dict[str, int]) -> None:
         """Tells TensorRT what differs from before. Raises `EngineError`."""
-        self.key, self.fresh = None, True
-        self._graphs.forget()  # what was recorded of other shapes and addresses is void
-        for name, shape in shapes.items():
-            if self._shapes.get(name) != shape:
-                self._native.shape(name, shape)
-                self._shapes[name] = shape
-        for name, address in addresses.items():
-            if self._addresses.get(name) != address:
-                self._native.address(name, address)
-                self._addresses[name] = address
+        self.key = None
+        other_shapes = {name: shape for name, shape in shapes.items() if self._shapes.get(name) != shape}
+        moved = {name: at for name, at in addresses.items() if self._addresses.get(name) != at}
+        if other_shapes or moved:
+            self.fresh = True
+            self._graphs.forget()  # what was recorded of other shapes and addresses is void
+        for name, shape in other_shapes.items():
+            self._native.shape(name, shape)
+            self._shapes[name] = shape
+        for name, address in moved.items():
+            self._native.address(name, address)
+            self._addresses[name] = address
         self.key = key
+
+    @property
+    def recorded(self) -> bool:
+        """Whether there are recordings, which binding something else would cost."""
+        return self._graphs.recorded > 0
+
+    def seal(self) -> None:
+        """Records no more."""
+        self._graphs.seal()
 
     def output_shape(self, name: str) -> Shape:
         return self._native.output_shape(name)
@@ -67,7 +81,7 @@ class Context:
             self._done.record(self.stream)
             self._done.wait()
         except BaseException:
-            self.key = None  # whatever it holds now, the next run binds anew
+            self.fresh = True  # whatever it did, the next run is a plain one
             raise
         self.fresh = False
 
@@ -87,16 +101,32 @@ def recordable(tensors: Sequence[PlanTensor], profile: int) -> bool:
     return all(least[1:] == most[1:] for tensor in inputs for least, most in (tensor.ranges[profile],))
 
 
-def profile_of(name: str, tensors: Sequence[PlanTensor], shapes: dict[str, Shape]) -> int:
-    """The last profile that takes the shapes of all inputs, as steps come after prompts.
+def choose(contexts: Sequence[Context], profiles: Sequence[int], key: Hashable) -> Context:
+    """The one that has what is wanted, or the one to bind it to. profiles: of these, the last is the best."""
+    able = [context for context in contexts if context.profile in profiles]
+    return min(
+        able,
+        key=lambda each: (
+            each.key != key,
+            each.recorded,
+            not each.records,
+            -each.profile,
+            each.used,
+        ),
+    )
 
-    Raises `ShapeExceeded`.
-    """
+
+def profiles_of(name: str, tensors: Sequence[PlanTensor], shapes: dict[str, Shape]) -> list[int]:
+    """The profiles that take the shapes of all inputs. Raises `ShapeExceeded` where there is none."""
     inputs = [tensor for tensor in tensors if not tensor.output]
-    for profile in reversed(range(len(inputs[0].ranges))):
-        if all(_within(shapes[tensor.name], *tensor.ranges[profile]) for tensor in inputs):
-            return profile
-    raise ShapeExceeded(f"{name}: no profile of its plan takes {list(shapes[inputs[0].name])}")
+    found = [
+        profile
+        for profile in range(len(inputs[0].ranges))
+        if all(_within(shapes[tensor.name], *tensor.ranges[profile]) for tensor in inputs)
+    ]
+    if not found:
+        raise ShapeExceeded(f"{name}: no profile of its plan takes {list(shapes[inputs[0].name])}")
+    return found
 
 
 def _within(shape: Shape, least: Shape, most: Shape) -> bool:

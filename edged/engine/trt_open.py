@@ -95,6 +95,8 @@ def _open(
         raise
     rig.users = len(engines)
     arena.when_sealed(rig.runtime.allocator.ready)
+    for context in (each for made in contexts for each in made):
+        arena.when_sealed(context.seal)
     log.info(
         "TensorRT %s on %s: %.1f MB of weights, %.1f MB of tensors and activations, %.1f MB page-locked",
         VERSION,
@@ -129,25 +131,32 @@ def _load(request: Request, runtime: Runtime) -> _Loaded:
 
 
 def _more_contexts(loaded: Sequence[_Loaded], device: Device, config: settings.Engine) -> None:
-    """Beyond the one of each profile, as many as are wanted and fit: of the last profile, that of steps."""
+    """As many of the last profile, that of steps, as are wanted and fit; one at least of every profile."""
     room = device.memory()[0] - SPARE - sum(one.carved + one.mirrored for one in loaded)
     for one in loaded:
         wanted = config.contexts or one.request.slots or max(1, len(os.sched_getaffinity(0)) // 2)
         each = aligned(one.native.activations[-1])
-        while len(one.profiles) < wanted and each <= room:
-            one.profiles.append(one.native.profiles - 1)
+        last = one.native.profiles - 1
+        while one.profiles.count(last) < wanted and each <= room:
+            one.profiles.append(last)
             room -= each
-        told = "" if len(one.profiles) >= wanted else f" of {wanted} wanted, memory is short"
-        log.info("%s: %d contexts%s", one.request.name, len(one.profiles), told)
+        made = one.profiles.count(last)
+        told = "" if made >= wanted else f" of {wanted} wanted, memory is short"
+        log.info("%s: %d contexts%s", one.request.name, made, told)
 
 
 def _contexts(
     one: _Loaded, memory: DeviceMemory, device: Device, config: settings.Engine, made: list[Context]
 ) -> None:
+    """Steps of each number of rows are recorded in a context of their own; where there are fewer than slots,
+    one is left for all other steps, so that no recording is lost for one of them."""
+    last = one.native.profiles - 1
+    few = one.profiles.count(last) < one.request.slots
     for profile in one.profiles:
         nbytes = one.native.activations[profile]
         address = memory.carve(nbytes) if nbytes else 0
-        graphs = config.cuda_graphs and recordable(one.native.tensors, profile)
+        spare = few and profile == last and not any(each.profile == last for each in made)
+        graphs = config.cuda_graphs and not spare and recordable(one.native.tensors, profile)
         made.append(Context(one.native, profile, device, address, graphs, len(made)))
 
 

@@ -7,6 +7,7 @@ library crashes. Neighbours: `trt.py` drives it, `trt_allocator.py` gives it mem
 
 from __future__ import annotations
 
+import functools
 import logging
 import mmap
 from dataclasses import dataclass
@@ -18,7 +19,7 @@ import tensorrt as trt
 from edged.engine.api import Shape
 from edged.engine.failures import first_line, native_errors
 from edged.engine.trt_allocator import CountingAllocator
-from edged.errors import EngineError
+from edged.errors import EngineError, PlanRefused
 
 log = logging.getLogger("edged.engine")
 VERSION = str(trt.__version__)
@@ -33,7 +34,6 @@ _DTYPES = {
     "BOOL": "bool",
 }
 _LEVELS = {"INTERNAL_ERROR": logging.ERROR, "ERROR": logging.ERROR, "WARNING": logging.WARNING}
-_REBUILD = "rebuild the bundle on this machine: edged bundle build ... --backend tensorrt"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,17 +50,25 @@ class PlanTensor:
 
 
 class Log(trt.ILogger):  # type: ignore[misc]  # the bindings have no types
-    """What TensorRT says, in our log; `last` is its latest error, which its calls do not tell."""
+    """What TensorRT says, in our log; `last` is its latest error, which its calls do not tell. quiet: nothing
+    above debug level, as the errors are raised."""
 
     def __init__(self) -> None:
         trt.ILogger.__init__(self)
         self.last = ""
+        self.quiet = False
 
     def log(self, severity: Any, msg: str) -> None:
         level = _LEVELS.get(severity.name, logging.DEBUG)
         if level >= logging.ERROR:
             self.last = first_line(msg)
-        log.log(level, "TensorRT: %s", first_line(msg))
+        log.log(logging.DEBUG if self.quiet else level, "TensorRT: %s", first_line(msg))
+
+
+@functools.cache  # a process gives TensorRT one logger: it keeps to the first, and warns of every other
+def logger() -> Log:
+    """That of this process: of the voices, of those that a reload loads beside them, and of a build."""
+    return Log()
 
 
 class Memory(trt.IGpuAllocator):  # type: ignore[misc]
@@ -98,11 +106,11 @@ class Runtime:
 
     def __init__(self, allocator: CountingAllocator) -> None:
         self.allocator = allocator
-        self._log = Log()
+        self._log = logger()
         self._memory = Memory(allocator)
 
     def load(self, path: Path) -> NativeEngine:
-        """Raises `EngineError`, and what the allocator raised."""
+        """Raises `PlanRefused` where TensorRT does not take it, `EngineError`, and the allocator's errors."""
         try:
             with (
                 path.open("rb") as file,
@@ -113,16 +121,16 @@ class Runtime:
         except (OSError, ValueError) as error:  # ValueError: an empty file cannot be mapped
             raise EngineError(f"{path}: {error}", "copy the bundle again or rebuild it") from error
         if native is None:
-            raise self.failure(f"cannot load {path}", _REBUILD)
+            raise self.failure(f"cannot load {path}", PlanRefused)
         return NativeEngine(path.name, native, self)
 
-    def failure(self, what: str, hint: str | None = None) -> EngineError:
+    def failure(self, what: str, kind: type[EngineError] = EngineError) -> EngineError:
         """Why a call that only answered no did so, as far as is known."""
         refused, self.allocator.error = self.allocator.error, None
         if isinstance(refused, EngineError):
             return type(refused)(f"{what}: {refused.message}")
         told, self._log.last = self._log.last, ""
-        return EngineError(f"{what}: {told or 'TensorRT gives no reason'}", hint)
+        return kind(f"{what}: {told or 'TensorRT gives no reason'}")
 
 
 class NativeEngine:

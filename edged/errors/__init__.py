@@ -22,6 +22,7 @@ same class, so an application catches `Busy` whichever side of the socket it was
     |   |-- CudaError            a call of the GPU's driver failed
     |   |   `-- DeviceOutOfMemory  there is not enough device or page-locked memory
     |   |-- PlanFailed           TensorRT cannot build an engine of a network
+    |   |-- PlanRefused          TensorRT cannot load a plan that was built
     |   |-- EmptySpeech        the model ended an utterance before its first sound, each time it was tried
     |   |-- BrokenSound        the network made samples that are no numbers
     |   |-- PluginUnusable     a bundle's TensorRT plugin cannot be loaded here
@@ -98,6 +99,7 @@ from edged.errors.engines import (
     GpuMissing,
     GpuUnusable,
     PlanFailed,
+    PlanRefused,
     PluginUnusable,
     ShapeExceeded,
     TensorRTMismatch,
@@ -210,6 +212,7 @@ __all__ = [
     "NoDaemon",
     "OverBudget",
     "PlanFailed",
+    "PlanRefused",
     "PlanTooLarge",
     "PluginUnusable",
     "Problem",

@@ -1,7 +1,8 @@
-"""Errors of engines: networks, plans, and the GPU that they may run on. Neighbour: `base`."""
+"""Errors of engines: networks, plans, and the GPU that they may run on. Neighbours: `base`, `remedies`."""
 
 from __future__ import annotations
 
+from edged.errors import remedies
 from edged.errors.base import EdgedError
 
 
@@ -32,6 +33,16 @@ class PlanFailed(EngineError):
 
     code = "plan_failed"
     default_hint = "allow it more memory with --workspace, or build with another --precision"
+
+
+class PlanRefused(EngineError):
+    """TensorRT does not take a plan: of another version or kind of GPU, or damaged. The message has its
+    reason."""
+
+    code = "plan_refused"
+    default_hint = (
+        "rebuild the bundle on this machine: edged bundle build chattts --backend tensorrt --checkpoint DIR"
+    )
 
 
 class EmptySpeech(EngineError):
@@ -94,11 +105,12 @@ class DriverTooOld(GpuUnusable):
 
 
 class TensorRTMissing(GpuUnusable):
+    """The hint is the command for this machine."""
+
     code = "tensorrt_missing"
-    default_hint = (
-        "make JetPack's TensorRT visible to edged's Python: deploy/jetson/use-tensorrt.sh; elsewhere install "
-        "the package tensorrt"
-    )
+
+    def __init__(self, message: str, hint: str | None = None) -> None:
+        super().__init__(message, remedies.install("tensorrt") if hint is None else hint)
 
 
 class TensorRTMismatch(GpuUnusable):

@@ -1,10 +1,11 @@
-"""Errors of the configuration, and of what is not installed. Neighbour: `base`."""
+"""Errors of the configuration, and of what is not installed. Neighbours: `base`, `remedies`."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from edged.errors import remedies
 from edged.errors.base import EdgedError
 
 
@@ -64,5 +65,5 @@ class MissingExtra(EdgedError):
     def __init__(self, module: str, extra: str, purpose: str) -> None:
         super().__init__(
             f"{purpose} needs the Python package {module!r}, which is not installed",
-            f"install it with: pip install 'edged[{extra}]'",
+            remedies.install(extra),
         )

@@ -20,8 +20,10 @@ from edged.controls import Languages, RunVoices
 from edged.engine import preflight
 from edged.engine.buffers import Arena
 from edged.engine.plan import PlanRow
-from edged.errors import BundleError, BundleMissing, ConfigError, did_you_mean
+from edged.errors import BundleError, BundleInaccurate, BundleMissing, ConfigError, did_you_mean
+from edged.log import event as log_event
 from edged.paths import bundle_directories
+from edged.precision import check_precision
 from edged.settings import Settings, VoiceDefaults
 from edged.store import Store
 from edged.voices import budget
@@ -145,6 +147,10 @@ def check_machine(bundle: Bundle, most_mb: float) -> None:
         return
     found = preflight.check(bundle.manifest.tensorrt, most_mb)
     log.info("%s: %s", bundle.manifest.name, found)
+    try:
+        check_precision(bundle.manifest)
+    except BundleInaccurate as error:  # `activate` refuses it; here it is all that there may be to speak with
+        log_event(log, logging.WARNING, str(error), code=error.code)
 
 
 def check_choices(settings: Settings, cards: Mapping[str, VoiceCard], absent: Collection[str] = ()) -> None:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from edged import log
 from edged.engine import preflight
-from edged.errors import BundleError, ConfigError, EdgedError, GpuUnusable
+from edged.errors import BundleError, ConfigError, EdgedError, GpuUnusable, MissingExtra
 from edged.manifest import Manifest, read_manifest
 from edged.settings import Settings
 from edged.voices.catalog import Source, former, source, sources
@@ -85,15 +85,21 @@ def fallback(settings: Settings, wanted: Choice) -> Choice | None:
     )
 
 
-def runs(settings: Settings, wanted: Choice) -> bool:
-    """Whether this machine has what every bundle needs of a GPU."""
+def lacking(settings: Settings, wanted: Choice) -> GpuUnusable | None:
+    """What this machine lacks of what the bundles need of a GPU."""
     try:
         for each in wanted.sources:
             if (found := _manifest(each)) and found.tensorrt:
                 preflight.check(found.tensorrt, settings.service.memory_mb)
-    except GpuUnusable:
-        return False
-    return True
+    except GpuUnusable as error:
+        return error
+    return None
+
+
+def expected(instead: Choice, reason: EdgedError) -> bool:
+    """Whether this choice is made for such a case: a machine without its GPU is expected where a fallback is
+    configured, a broken bundle never is."""
+    return bool(instead.absent) and isinstance(reason, (GpuUnusable, MissingExtra))
 
 
 def _manifest(source: Source) -> Manifest | None:

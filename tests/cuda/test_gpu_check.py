@@ -101,6 +101,33 @@ def test_a_driver_that_kills_the_process(tmp_path: Path) -> None:
     assert results["packages"]["result"] == "ok"
 
 
+def without(folder: Path, *modules: str) -> dict[str, str]:
+    """The environment of a process in which these modules cannot be imported, and TensorRT is found."""
+    lines = [f"sys.modules[{module!r}] = None" for module in modules]
+    (folder / "sitecustomize.py").write_text("\n".join(["import sys", *lines]))
+    for module in ("tensorrt", "pycuda"):
+        (folder / f"{module}.py").write_text("")
+    return {**os.environ, "PYTHONPATH": os.pathsep.join([str(folder), str(SCRIPT.parent.parent)])}
+
+
+def test_what_the_environment_lacks_is_skipped_with_the_command_for_it(tmp_path: Path) -> None:
+    _, results = checked("engines", env=without(tmp_path, "tokenizers"))
+    assert results["engines"]["result"] == "skipped"
+    assert "[chattts]" in results["engines"]["reason"]
+
+
+def test_a_module_of_our_own_that_is_missing_is_a_failure(tmp_path: Path) -> None:
+    _, results = checked("arenas", env=without(tmp_path, "edged.engine.cuda"), status=1)
+    assert results["arenas"]["result"] == "failed"
+    assert "edged.engine.cuda" in results["arenas"]["reason"]
+
+
+def test_the_kernels_need_no_pytest(tmp_path: Path) -> None:
+    code = "from tests.masked_pos_enc import Call, expected"
+    env = without(tmp_path, "pytest")
+    subprocess.run([sys.executable, "-c", code], env=env, check=True, timeout=60)
+
+
 def test_an_unknown_check() -> None:
     done = subprocess.run([sys.executable, SCRIPT, "nothing"], capture_output=True, text=True, check=False)
     assert done.returncode == 2

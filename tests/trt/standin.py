@@ -47,7 +47,8 @@ Range = tuple[Shape, Shape]
 @dataclass
 class World:
     """What a test may look at and decide. fail: by the name of a native call, the number of the call from now
-    that fails; engines, contexts: how many are alive; spent_s: inside the networks."""
+    that fails; engines, contexts: how many are alive; spent_s: inside the networks; detached: what is to be
+    written in place goes elsewhere."""
 
     fail: dict[str, int] = field(default_factory=dict)
     engines: int = 0
@@ -55,6 +56,7 @@ class World:
     runs: int = 0
     spent_s: float = 0.0  # processor time, in the other calls as well
     weights: int = 1 << 20  # bytes that an engine takes for its weights
+    detached: bool = False
     asks: int = 0  # bytes that a context wants from the allocator in its next run
     calls: dict[str, int] = field(default_factory=dict)
     errors: list[str] = field(default_factory=list)  # of the networks
@@ -275,7 +277,7 @@ class Context:
         outputs = [name for name in self._engine._nodes if name not in self._engine._inputs]
         for name in outputs:  # of unknown shape, or not over an input: made by the runtime and copied
             past = name.replace("present", "past")
-            if past != name:
+            if past != name and not world.detached:
                 dtype = _DTYPES[self._engine._nodes[name].type]
                 binding.bind_output(name, "cpu", 0, dtype, shapes[past], addresses[name])
             else:

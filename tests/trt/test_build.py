@@ -17,7 +17,7 @@ from edged.compiler import build
 from edged.compiler.chattts.thresholds import TENSORRT
 from edged.compiler.parts import silent
 from edged.engine import preflight
-from edged.errors import BundleInaccurate, CapabilityMismatch, DeviceMemoryShort
+from edged.errors import BadValue, BundleInaccurate, CapabilityMismatch, DeviceMemoryShort
 from edged.precision import check_precision
 from edged.voices import golden
 from tests.cuda.fake import Fake
@@ -108,6 +108,45 @@ def test_one_that_is_not_precise_is_refused_and_leaves_nothing(
     assert [path.name for path in tmp_path.iterdir()] == ["voice.timings"], "what was measured stays true"
     gc.collect()
     assert gpu.left() == {}
+
+
+def test_a_cache_that_is_not_updated_in_place_is_found(
+    tiny_checkpoint: Path, tmp_path: Path, newest: str, gpu: Fake
+) -> None:
+    builder(newest)
+    from tests.trt.standin import world
+
+    world.detached = True
+    with pytest.raises(BundleInaccurate, match="min_hidden_snr_db"):
+        made(tmp_path / "voice", tiny_checkpoint)
+
+
+def test_eight_utterances_share_a_step(tiny_checkpoint: Path, tmp_path: Path, newest: str, gpu: Fake) -> None:
+    """One profile is for pieces of a prompt, one for steps of as many rows as there are slots."""
+    builder(newest)
+    out = made(tmp_path / "voice", tiny_checkpoint, slots=8)
+    from tests.trt.standin import MAGIC
+
+    text = (out / "engines/gpt.plan").read_bytes()[len(MAGIC) :].partition(b"\n")[0]
+    prompt, step = (profile["ids"] for profile in json.loads(text)["profiles"])
+    assert [shape[:2] for shape in prompt] == [[1, 1], [1, 48]]
+    assert [shape[:2] for shape in step] == [[1, 1], [8, 1]]
+    with voices(Bundle.load(out), CONFIG) as (opened, _):
+        assert gpu.live("graph") == 8
+        spoken = speak(opened, [(0, TEXT, seed) for seed in range(8)], steps=30)
+        assert all(sum(map(len, pieces)) for pieces in spoken)
+        assert gpu.live("graph") == 8
+
+
+@pytest.mark.parametrize("named", [".", "absent/file"])
+def test_a_timing_cache_that_cannot_be_written_is_told_first(
+    tiny_checkpoint: Path, tmp_path: Path, named: str
+) -> None:
+    """Before it is asked whether there is a GPU."""
+    with pytest.raises(BadValue, match="timing cache") as caught:
+        made(tmp_path / "voice", tiny_checkpoint, timing_cache=str(tmp_path / named))
+    assert "--timing-cache" in caught.value.hint
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_timings_are_kept_for_the_next_build(

@@ -113,6 +113,20 @@ def test_a_version_is_tried_before_it_is_used(built: Path, machine: Environment,
     assert "ok      min_hidden_snr_db" in told
 
 
+def test_a_version_that_is_built_anew_uses_the_timings_of_its_name(
+    built: Path, machine: Environment, tiny_checkpoint: Path, tmp_path: Path
+) -> None:
+    store = tmp_path / "store"
+    env = {**machine, "EDGED_BUNDLES": str(store)}
+    edged(env, "bundle", "install", built)
+    edged(env, "bundle", "activate", "gpu", "--no-reload", "--no-trial")
+    build = ("bundle", "build", "chattts", "--backend", "tensorrt", "--checkpoint", tiny_checkpoint)
+    told = edged(env, *build, "--positions", 256, "--slots", 1, "--set", "name=gpu")
+    assert "use it with: edged bundle activate gpu-1-" in told
+    assert [path.name for path in store.glob("*.timings")] == ["gpu.timings"]
+    assert not list(store.glob(".*.timings"))
+
+
 def test_what_needs_an_engine_asks_for_the_gpu_first(
     built: Path, tiny_checkpoint: Path, tmp_path: Path
 ) -> None:

@@ -48,10 +48,14 @@ def test_serving_allocates_nothing(onnx: Bundle, tmp_path: Path, newest: str, gp
     world = standins(newest)
     with voices(bundles.plan_bundle(tmp_path / "voice", onnx)) as (opened, _):
         assert (gpu.live("device"), gpu.live("pinned")) == (3, 1), "the arena, and two engines' weights"
-        before = {kind: gpu.total(kind) for kind in ("device", "pinned", "stream", "event", "context")}
+        kinds = ("device", "pinned", "stream", "event", "context", "graph")
+        before = {kind: gpu.total(kind) for kind in kinds}
+        graphs = gpu.live("graph")
+        assert graphs == bundles.SLOTS, "a step of one row, of two, of three"
         for job in range(0, 102, 3):
             speak(opened, [(0, "Thank you.", job), (1, TEXT, job + 1), (1, "Thank you.", job + 2)])
         assert {kind: gpu.total(kind) for kind in before} == before
+        assert (gpu.live("graph"), gpu.calls("cuGraphExecDestroy")) == (graphs, 0)
         world.asks = 4096
         with pytest.raises(EngineError, match="while serving"):
             speak(opened, [(0, TEXT, 1)])
@@ -73,12 +77,29 @@ def test_steps_are_recorded_and_launched(onnx: Bundle, tmp_path: Path, newest: s
     np.testing.assert_array_equal(*[np.concatenate(pieces) for pieces in results])
 
 
+@pytest.mark.parametrize(("contexts", "graphs"), [(1, 0), (2, 1)])
+def test_with_fewer_contexts_some_steps_run_plainly_and_nothing_is_recorded_later(
+    onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake, contexts: int, graphs: int
+) -> None:
+    standins(newest)
+    wanted = [(0, TEXT, 1), (1, TEXT, 2), (0, TEXT, 3)]
+    plans, spoken = bundles.plan_bundle(tmp_path / "voice", onnx), []
+    for config in (settings.Engine(threads=1, contexts=contexts), settings.Engine(threads=1)):
+        with voices(plans, config) as (opened, _):
+            there, made = gpu.live("graph"), gpu.total("graph")
+            assert there == (graphs if config.contexts else bundles.SLOTS)
+            spoken.append([np.concatenate(pieces) for pieces in speak(opened, wanted, steps=60)])
+            assert (gpu.live("graph"), gpu.total("graph")) == (there, made)
+    for one, other in zip(*spoken, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
 def test_contexts_are_as_many_as_wanted_and_as_fit(
     onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     world = standins(newest)
     plans = bundles.plan_bundle(tmp_path / "voice", onnx)
-    for wanted, made in ((0, 6), (1, 3), (5, 10)):  # a plan of two profiles and one of one; three slots
+    for wanted, made in ((0, 7), (1, 3), (5, 11)):  # a plan of two profiles and one of one; three slots
         with voices(plans, settings.Engine(threads=1, contexts=wanted)):
             assert world.contexts == made
         gc.collect()  # the stand-ins' callbacks hold them

@@ -10,7 +10,14 @@ import pytest
 
 from edged.bundle import Bundle
 from edged.engine.buffers import Arena
-from edged.errors import CudaError, DeviceOutOfMemory, EdgedError, EngineError, ShapeExceeded
+from edged.errors import (
+    CudaError,
+    CudaUnavailable,
+    DeviceOutOfMemory,
+    EdgedError,
+    EngineError,
+    ShapeExceeded,
+)
 from edged.job import JobState
 from edged.voices.chattts import data
 from edged.voices.chattts.voice import open_voices
@@ -26,6 +33,11 @@ CALLS = {  # of the driver, while loading: the nth fails
     "cuMemHostAlloc": (NO_MEMORY, (1,), DeviceOutOfMemory),
     "cuStreamCreate": (BROKEN, (1, 2, 5), CudaError),
     "cuEventCreate": (BROKEN, (1, 3, 6), CudaError),
+    "cuInit": (BROKEN, (1,), CudaUnavailable),
+    "cuDeviceGet": (BROKEN, (1,), CudaUnavailable),
+    "cuDevicePrimaryCtxRetain": (BROKEN, (1,), CudaUnavailable),
+    "cuCtxSetCurrent": (BROKEN, (1,), CudaError),
+    "cuMemGetInfo_v2": (BROKEN, (1,), CudaError),
 }
 NATIVE = {  # of TensorRT, while loading
     "deserialize": (1, 2),
@@ -38,6 +50,7 @@ SERVING = {
     "cuMemcpyDtoDAsync_v2": CudaError,
     "cuMemsetD8Async": CudaError,
     "cuEventRecord": CudaError,
+    "cuStreamWaitEvent": CudaError,
     "cuEventSynchronize": CudaError,
     "cuGraphLaunch": CudaError,
 }

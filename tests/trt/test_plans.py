@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 
 from edged.bundle import Bundle, EngineFile, Tensor
 from edged.engine.buffers import Arena
-from edged.errors import EngineError
+from edged.errors import EngineError, PlanRefused
 from edged.voices.chattts.voice import open_voices
 from tests.cuda.fake import Fake
 from tests.trt import bundles
@@ -56,6 +57,15 @@ def test_a_plan_must_be_as_its_manifest_says(onnx: Bundle, tmp_path: Path, newes
     assert (world.engines, world.contexts, gpu.left()) == (0, 0, {})
 
 
+def test_a_process_has_one_logger_of_tensorrt(newest: str, gpu: Fake) -> None:
+    standins(newest)
+    from edged.compiler import trt
+    from edged.engine import trt_runtime
+
+    assert trt._logger(sys.modules["tensorrt"]) is trt_runtime.logger()
+    assert trt_runtime.logger().quiet, "a build tells its errors itself"
+
+
 @pytest.mark.parametrize("content", [b"", b"ftrt and what is no plan", b"\x08\x0a an ONNX file"])
 def test_a_file_that_is_no_plan(onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake, content: bytes) -> None:
     standins(newest)
@@ -65,7 +75,8 @@ def test_a_file_that_is_no_plan(onnx: Bundle, tmp_path: Path, newest: str, gpu: 
     with pytest.raises(EngineError, match=r"vocoder\.plan") as caught:
         open_voices(plans, CONFIG, Arena())
     assert "\n" not in caught.value.message
-    assert "rebuild" in caught.value.hint
+    assert "rebuild" in caught.value.hint or not content
+    assert isinstance(caught.value, PlanRefused) == bool(content)
     gc.collect()
     assert gpu.left() == {}
     file.unlink()

@@ -69,12 +69,11 @@ def build(
     require(backend, "the bundle")
     extras = tuple(n for n, wanted in (("codes", with_codes), ("encoder", with_encoder)) if wanted)
     options = check(precision, overrides, positions, slots, kv, extras, calibrate, backend)
+    _check_timing_cache(Path(timing_cache))
     if backend == TENSORRT:
         trt.tensorrt()  # tells early what this machine lacks
     elif timing_cache or workspace or plugin:
         raise BadValue("timing_cache, workspace and plugin are for TensorRT", f"--backend {TENSORRT}")
-    if not Path(timing_cache).absolute().parent.is_dir():  # it is written after the long work
-        raise BadValue(f"timing_cache {timing_cache}", "its folder does not exist")
     limits = trt.Limits(workspace, Path(timing_cache or f"{out.resolve()}.timings"))
     progress("checkpoint", 0.0)
     with Checkpoint.open(Path(checkpoint)) as source:
@@ -107,6 +106,19 @@ def build(
             progress("install", 0.98)
     progress("done", 1.0)
     return out
+
+
+def _check_timing_cache(file: Path) -> None:
+    """It is written after the long work. Raises `BadValue`."""
+    if file != Path() and file.is_dir():
+        raise BadValue(
+            f"the timing cache {file} is a folder", f"name a file: --timing-cache {file / 'kernels.timings'}"
+        )
+    if not file.absolute().parent.is_dir():
+        raise BadValue(
+            f"the timing cache {file} cannot be written: there is no folder {file.absolute().parent}",
+            "make the folder, or name a file in another one with --timing-cache",
+        )
 
 
 def _engines(

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from edged.engine.api import Engine
+from edged.engine.api import SETTLED, Engine
 from edged.voices.chattts.data import Sampling
 
 HISTORY = 16  # codes of a codebook that the repetition penalty looks back on
@@ -96,17 +96,21 @@ class Generator:
 
     def step(self, low: int, high: int) -> None:
         """One code for each row in low..high - 1. Rows that should not advance are run for nothing: they
-        write where their next token will overwrite."""
-        self._step(low, high, refine=False)
+        write where their next token will overwrite. On a device that are those before `low` as well: a run
+        that begins at row 0 is one of few kinds, which were all prepared in the warm-up."""
+        self._step(self._first(low), high, refine=False)
 
     def refine(self, low: int, high: int) -> None:
         """One word for each row in low..high - 1, as `step` does. Nothing is penalised: the history of rows
         that speak holds codes, which the text's vocabulary need not have."""
-        history, spared = self._full["history"], self._spared
+        low, history, spared = self._first(low), self._full["history"], self._spared
         spared[low:high] = history[low:high]
         history[low:high] = -1
         self._step(low, high, refine=True)
         history[low:high] = spared[low:high]
+
+    def _first(self, low: int) -> int:
+        return 0 if self.engine.resident else low
 
     def _step(self, low: int, high: int, refine: bool) -> None:
         count = high - low
@@ -130,7 +134,8 @@ class Generator:
 
     def warm_up(self) -> None:
         """The longest piece of a prompt and a step of every row, of codes and of words, at the end of the
-        cache. Every other run fits into the workspace that these leave."""
+        cache. Every other run fits into the workspace that these leave. On a device also steps of fewer rows,
+        until they are settled."""
         ids = np.zeros((self.piece, self.codebooks), np.int64)
         self._full["top_k"][:] = 1000  # the most that a request may ask for
         self.lengths[0] = self.positions - self.piece
@@ -138,6 +143,9 @@ class Generator:
         self.lengths[:] = self.positions - 1
         self.refine(0, self.rows)
         self.step(0, self.rows)
+        for count in range(1, self.rows + 1) if self.engine.resident else ():
+            for _ in range(SETTLED):
+                self.step(0, count)
         self.lengths[:] = 0
         self.step(0, 1)
         self._full["top_k"][:] = 1
