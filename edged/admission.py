@@ -27,12 +27,15 @@ from edged.errors import (
     UnknownVoice,
     did_you_mean,
 )
+from edged.explanations import event_of, speech_of
+from edged.first_look import look
 from edged.forecast import Forecast
 from edged.job import Job, JobState, Params, Priority, Sink
-from edged.params import resolve
-from edged.settings import Limits, VoiceDefaults
+from edged.params import reading_options, resolve
+from edged.settings import Limits, Reading, VoiceDefaults
 from edged.stats import Stats, first_audio_ms, rtf
-from edged.text.check import check
+from edged.text.explain import Account, Told
+from edged.text.script import Script
 from edged.voices.api import VoiceCard
 
 
@@ -82,22 +85,28 @@ class Admission:
     """Owns the table of live jobs.
 
     state: starting until `open`, then ready, at last draining (set by the service). over_budget: why no job
-    is taken for want of memory, "" while there is enough (set by the watchdog). on_start, on_end: told
-    of a job, on any thread.
+    is taken for want of memory, "" while there is enough (set by the watchdog). reading: how texts are read
+    where a request does not say. on_start, on_end, on_mark: told of a job, on any thread.
     """
 
     def __init__(
-        self, limits: Limits, on_start: Callable[[Job], None], on_end: Callable[[Job], None]
+        self,
+        limits: Limits,
+        on_start: Callable[[Job], None],
+        on_end: Callable[[Job], None],
+        on_mark: Callable[[Job, str, float], None] | None = None,
     ) -> None:
         self.state = "starting"
         self.over_budget = ""
         self.voices: Mapping[str, VoiceCard] = {}
         self.default_voice = ""
+        self.reading = Reading()
         self.stats = Stats()
         self.tickets: dict[str, Ticket] = {}
         self._limits = limits
         self._on_start = on_start
         self._on_end = on_end
+        self._on_mark = on_mark
         self._prefix = os.urandom(2).hex()
         self._count = 0
 
@@ -106,17 +115,22 @@ class Admission:
         voices: Mapping[str, VoiceCard],
         default_voice: str,
         sinks: Sinks,
-        submit: Callable[[Job], None],
+        submit: Callable[[Job, Script], None],
+        explain: Callable[[Script, Params, Account, Told], None],
         forecast: Forecast,
         defaults: Mapping[str, VoiceDefaults] | None = None,
+        reading: Reading | None = None,
     ) -> None:
-        """From here jobs are taken. submit: receives an admitted job (the text stage). defaults: how a
-        voice speaks where a request does not say. Called again (server thread) for other voices."""
+        """From here jobs are taken. submit: receives an admitted job (the text stage). explain: receives a
+        text that is to be explained. defaults: how a voice speaks where a request does not say. Called again
+        (server thread) for other voices, or settings of them."""
+        self.reading = reading or Reading()
         self._defaults = defaults or {}
         self.voices = voices
         self.default_voice = default_voice
         self._sinks = sinks
         self._submit = submit
+        self._explain = explain
         self._forecast = forecast
         if self.state == "starting":
             self.state = "ready"
@@ -139,19 +153,14 @@ class Admission:
         if self.state == "starting":
             raise Starting("the daemon is still starting")
         self._check_reply(request, peer)
-        card = self._voice(request.voice)
-        if len(request.text) > self._limits.text_chars:
-            raise TextTooLong(
-                f"the text has {len(request.text)} characters, the limit is {self._limits.text_chars}"
-            )
-        params = resolve(request, self._defaults.get(card.name, VoiceDefaults()), card)
-        checked = check(request.text, card.languages)
+        card, params, script = self._look(request)
         rate = 0
         if isinstance(request, protocol.Synthesize):
             rate = check_format(request.format, card.sample_rate, request.sample_rate)
         self._check_room(request, peer)
         wait_s = self._check_wait(card.name, Priority[request.priority.upper()])
-        job = self._make_job(request, peer, card, checked.text, params)
+        job = self._make_job(request, peer, card, script.text, params)
+        job.skipped = script.left_out
         if isinstance(request, protocol.Synthesize):
             job.sink = self._sinks.reply(job, request.format, card.sample_rate, rate, request.stream)
         else:
@@ -169,14 +178,37 @@ class Admission:
             sample_rate=rate,
         )
         self.stats.accepted += 1
-        self._submit(job)
+        self._submit(job, script)
         return protocol.Accepted(
             id=request.id,
             job=job.id,
             position=position,
-            skipped=checked.skipped,
+            skipped=script.left_out,
             wait_s=None if wait_s is None else round(wait_s, 2),
         )
+
+    def explain(self, request: protocol.Explain, told: Callable[[protocol.Event], None]) -> None:
+        """Has it found out how a text would be spoken. told: gets the answer, on the text thread.
+
+        Raises the `EdgedError` that refuses it, which is the one that would refuse the speech.
+        """
+        self.check_open()
+        card, params, script = self._look(speech_of(request))
+        if self.over_budget:
+            raise OverBudget(self.over_budget)
+        account = Account(card.name, card.languages)
+        self._explain(script, params, account, lambda answer: told(event_of(answer, request.id)))
+
+    def _look(self, request: protocol.Speech) -> tuple[VoiceCard, Params, Script]:
+        """Who speaks, how, and what."""
+        card = self._voice(request.voice)
+        if len(request.text) > self._limits.text_chars:
+            raise TextTooLong(
+                f"the text has {len(request.text)} characters, the limit is {self._limits.text_chars}"
+            )
+        params = resolve(request, self._defaults.get(card.name, VoiceDefaults()), card, self.voices)
+        options = reading_options(request, self.reading)
+        return card, params, look(request, card, self.voices, options, params.run_voices)
 
     def _check_reply(self, request: protocol.Speech, peer: Peer) -> None:
         if request.reply == "events" and peer.socket_type == "REQ":
@@ -238,6 +270,7 @@ class Admission:
             deadline=None if request.deadline_ms is None else now + request.deadline_ms / 1e3,
             on_start=self._on_start,
             on_end=self._on_end,
+            on_mark=self._on_mark,
         )
         job.timeline.received = now
         return job
@@ -292,4 +325,6 @@ class Admission:
             sample_rate=ticket.sample_rate,
             warnings=job.warnings,
             refined="\n".join(job.refined),
+            marks=[protocol.MarkTime(name=name, time_s=round(time_s, 4)) for name, time_s in job.marks],
+            skipped=job.skipped,
         )

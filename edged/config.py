@@ -90,7 +90,12 @@ def load(path: Path | None, pipes: bool = False) -> Settings:
     except UnicodeDecodeError as exc:
         line = data.count(b"\n", 0, exc.start) + 1
         _fail(path, "this line is not UTF-8 text", "save the file as UTF-8", line)
-    return parse(text, str(path))
+    settings = parse(text, str(path))
+    if not settings.reading.lexicons:
+        return settings
+    files = [os.path.join(os.path.abspath(path.parent), file) for file in settings.reading.lexicons]
+    replace = msgspec.structs.replace
+    return replace(settings, reading=replace(settings.reading, lexicons=files))
 
 
 def _at_once(path: str, flags: int) -> int:

@@ -34,10 +34,10 @@ from yaml.constructor import SafeConstructor
 
 from edged.errors import Problem, did_you_mean
 from edged.escape import printable
-from edged.settings import Group, Settings
+from edged.settings import Settings
 from edged.words import describe
 
-G = TypeVar("G", bound=Group)
+G = TypeVar("G", bound=msgspec.Struct)
 
 CORE = "tag:yaml.org,2002:"
 PLAIN_TAGS = {CORE + name for name in ("null", "bool", "int", "float", "str", "timestamp", "value", "merge")}
@@ -112,7 +112,7 @@ class Reading:
         return cls(**values)
 
     def _setting(self, info: FieldInfo, node: Node, key: str) -> Any:
-        if isinstance(info.type, type) and issubclass(info.type, Group):
+        if isinstance(info.type, type) and issubclass(info.type, msgspec.Struct):
             return self._group(info.type, node, key)
         if get_origin(info.type) is dict:
             return self._named(get_args(info.type)[1], node, key)

@@ -6,8 +6,9 @@ family has which control, `params` brings them together for one job.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
+import msgspec
 from msgspec import Meta
 
 Speed = Annotated[float, Meta(ge=0.5, le=2.0)]
@@ -20,11 +21,44 @@ Laugh = Annotated[int, Meta(ge=0, le=2)]
 Break = Annotated[int, Meta(ge=0, le=7)]
 SpeakerCode = Annotated[str, Meta(max_length=8192)]  # a speaker of 768 numbers takes some 900
 
+Markup = Literal["plain", "ssml", "chattts"]
+Emoji = Literal["skip", "name"]
+Digits = Literal["auto", "digits"]
+DateOrder = Literal["mdy", "dmy", "ymd"]
+Numbers = Literal["auto", "zh", "en"]
+Spoken = Literal["zh", "en"]  # the languages that can be told apart within a text
+Partner = Annotated[str, Meta(max_length=64)]  # a voice, SPELL, or "" for none
+SPELL = "spell"  # in the place of a voice: read out letter by letter
+
+
+class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """How the sounds of one language are drawn; None is as of the others."""
+
+    temperature: Temperature | None = None
+    top_p: TopP | None = None
+    top_k: TopK | None = None
+    repetition_penalty: Penalty | None = None
+
+
+class Languages(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """Sampling by the language of what is said."""
+
+    zh: Sampling = Sampling()
+    en: Sampling = Sampling()
+
+
+class RunVoices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):
+    """Who speaks the stretches of a language that the voice itself cannot speak."""
+
+    zh: Partner = ""
+    en: Partner = ""
+
+
 COMMON = ("speed", "seed")  # every voice has these
 LEVELS = ("oral", "laugh", "break")  # what they change is the refined text
 GENERATIVE = (
     *COMMON,
-    *("temperature", "top_p", "top_k", "repetition_penalty"),
+    *("temperature", "top_p", "top_k", "repetition_penalty", "languages"),
     *("refine", "show_refined", *LEVELS),
     "speaker",
 )

@@ -104,8 +104,12 @@ class Delivery:
 
         What is said is for the job's own client only.
         """
-        if isinstance(event, (protocol.Started, protocol.Done)) and event.refined:
+        if isinstance(event, protocol.Started) and event.refined:
             event = msgspec.structs.replace(event, refined="")
+        elif isinstance(event, protocol.Done) and (event.refined or event.marks):
+            event = msgspec.structs.replace(event, refined="", marks=[])
+        elif isinstance(event, protocol.Mark):
+            event = msgspec.structs.replace(event, name="")
         topic = str(event.__struct_config__.tag).encode()
         self._pub.send_multipart([topic, protocol.encode(event)], zmq.NOBLOCK)
 

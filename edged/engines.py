@@ -19,10 +19,16 @@ from edged.engine.buffers import Arena
 from edged.engine.plan import PlanRow, total_mb
 from edged.footprint import trim
 from edged.forecast import Forecast
-from edged.job import Job
+from edged.job import Job, Params
 from edged.meter import Meter
 from edged.settings import Settings
-from edged.text.stage import TextStage
+from edged.text.explain import Account, Told
+from edged.text.explainer import Explainer
+from edged.text.languages import readings_of
+from edged.text.lexicon.match import Lexicon
+from edged.text.prepare import Preparer
+from edged.text.script import Script
+from edged.text.stage import Question, TextStage
 from edged.threads import Pulse
 from edged.voices.api import Voice
 from edged.voices.choice import Choice
@@ -43,6 +49,7 @@ class Generation:
         arena: Arena,
         meter: Meter,
         on_crash: Callable[[BaseException], None],
+        lexicon: Lexicon | None = None,
     ) -> None:
         self.choice = choice
         self.voices = voices
@@ -51,20 +58,30 @@ class Generation:
         gather_s = settings.engine.gather_ms / 1e3
         self.worker = Worker(voices, settings.stream.chunk_ms / 1e3, on_crash, meter, gather_s)
         frontends = {name: voice.frontend for name, voice in voices.items()}
-        self.text = TextStage(frontends, self.worker.submit, self.worker.wake, on_crash)
+        preparer = Preparer(frontends, readings_of(frontends.values(), lexicon))
+        self.text = TextStage(preparer, self.worker.submit, self.worker.wake, on_crash)
+        self._explainer = Explainer(preparer)
         self.worker.start()
         self.text.start()
 
-    def submit(self, job: Job) -> None:
+    def submit(self, job: Job, script: Script) -> None:
         """Server thread: an admitted job. The number of live ones is bounded by admission."""
         self._jobs = [one for one in self._jobs if not one.ended]
         self._jobs.append(job)
-        self.text.submit(job)
+        self.text.submit(job, script)
+
+    def use(self, lexicon: Lexicon) -> None:
+        """Any thread: for what is read from here on."""
+        self.text.preparer.readings.lexicon = lexicon
+
+    def explain(self, script: Script, params: Params, account: Account, told: Told) -> None:
+        """Server thread: how a text would be spoken, told later. Raises `Busy`."""
+        self.text.explain(Question(account, self._explainer(script, params, account), told))
 
     @property
     def idle(self) -> bool:
-        """Whether every job has ended; only after the last `submit`."""
-        return all(job.ended for job in self._jobs)
+        """Whether every job has ended, and every question is answered; only after the last `submit`."""
+        return all(job.ended for job in self._jobs) and not self.text.asked
 
     @property
     def device_mb(self) -> float:

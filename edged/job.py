@@ -171,9 +171,13 @@ class Job:
     cursor: int = 0  # next utterance to synthesize
     error: EdgedError | None = None
     warnings: list[str] = field(default_factory=list)
+    skipped: int = 0  # characters that are not spoken; admission sets it, the text thread adds to it
+    marks: list[tuple[str, float]] = field(default_factory=list, repr=False)  # told: name, seconds of audio
     refined: list[str] = field(default_factory=list, repr=False)  # with show_refined: sentence by sentence
     on_start: Callable[[Job], None] | None = None
     on_end: Callable[[Job], None] | None = None
+    on_mark: Callable[[Job, str, float], None] | None = None
+    _announced: bool = False
     _state: JobState = JobState.QUEUED
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -199,15 +203,35 @@ class Job:
             if self._state is not JobState.QUEUED:
                 return False
             self._state = JobState.RUNNING
-        if self.on_start is not None and not self.params.show_refined:
-            self.on_start(self)
+        if not self.params.show_refined:
+            self.announce()
         return True
+
+    def announce(self) -> None:
+        """Engine thread: tells the start, once. With show_refined that is when the first sentence is refined,
+        or when there is something to hear that no voice has refined."""
+        if not self._announced:
+            self._announced = True
+            if self.on_start is not None:
+                self.on_start(self)
 
     def tell_refined(self, text: str) -> None:
         """Engine thread: the next sentence as it will be said. The first one is told with the start."""
         self.refined.append(text)
-        if self.on_start is not None and len(self.refined) == 1:
-            self.on_start(self)
+        self.announce()
+
+    def tell_mark(self, name: str) -> None:
+        """Engine thread: a mark of the text, at the end of the audio that was produced so far."""
+        self.announce()
+        time_s = self.timeline.audio_s
+        self.marks.append((name, time_s))
+        if self.on_mark is not None and not self.ended:
+            self.on_mark(self, name, time_s)
+
+    def warn(self, text: str) -> None:
+        """Text or engine thread: a warning for the client, which is told each one once."""
+        if text not in self.warnings:
+            self.warnings.append(text)
 
     def finish(self, state: JobState, error: EdgedError | None = None) -> bool:
         """Ends the job; True for the one caller whose ending counts.

@@ -33,6 +33,7 @@ LIVE = (
     "limits.jobs_per_client",
     "limits.wait_s",
     "voices",
+    "reading",
     "audio.volume",
     "log.level",
     "service.drain_s",

@@ -15,12 +15,13 @@ one may wait for companions, at most `gather_s`, and only while there is nothing
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 from edged.errors import DeadlineMissed
-from edged.job import Job, JobState, Priority
+from edged.job import Job, JobState, Priority, Utterance
 from edged.turns import Turns
 
 # A listener with less audio ahead than this is about to hear a gap: some calls of another pool in seconds.
@@ -31,7 +32,9 @@ DRY_S = 0.5
 class Entry:
     """A job as the scheduler sees it. `stream` is the voice's open stream, if there is one.
 
-    came, heard_from: monotonic seconds, when it was added and when its first audio was made (0.0: not yet).
+    utterance: what the open stream speaks; sounded: something of it was made. pending: what was made and is
+    yet to be handed to the sink (`outflow`); finished: the sink has the last of it. came, heard_from:
+    monotonic seconds, when it was added and when its first audio was made (0.0: not yet).
     """
 
     job: Job
@@ -39,16 +42,33 @@ class Entry:
     came: float = 0.0
     served: int = 0  # utterances begun
     stream: Any = None
+    utterance: Utterance | None = None
+    sounded: bool = False
     heard_from: float = 0.0
+    pending: deque[Any] = field(default_factory=deque)
+    finished: bool = False
 
     @property
     def has_work(self) -> bool:
-        return self.stream is not None or self.job.cursor < len(self.job.utterances)
+        """Whether a voice can go on. No utterance is begun before all of the one before was handed on."""
+        if self.stream is not None:
+            return True
+        return not self.pending and self.job.cursor < len(self.job.utterances)
 
     @property
     def exhausted(self) -> bool:
-        """Everything was prepared and everything prepared was spoken."""
-        return self.stream is None and self.job.prepared_all and self.job.cursor >= len(self.job.utterances)
+        """Everything was prepared, and everything prepared was spoken and handed on."""
+        if self.stream is not None or self.pending or not self.job.prepared_all:
+            return False
+        return self.job.cursor >= len(self.job.utterances)
+
+    @property
+    def voice(self) -> str:
+        """Who speaks: of the open stream, else of the next utterance, else of the job."""
+        job, utterance = self.job, self.utterance
+        if utterance is None and job.cursor < len(job.utterances):
+            utterance = job.utterances[job.cursor]
+        return (utterance.voice if utterance is not None else "") or job.voice
 
     @property
     def due(self) -> float:
@@ -70,8 +90,9 @@ class Scheduler:
     """capacity: how many open streams each voice can hold (its slots).
 
     pools: the name of the synthesizer of each voice; voices of one pool share its slots and its steps.
-    A voice that is not listed is a pool of its own. bucket: the length class of a job's next utterance, 0
-    where there are no classes. gather_s: how long an utterance with a class may wait for others.
+    A voice that is not listed is a pool of its own, with one slot. A job whose utterances are of several
+    voices is in the pool of the one that speaks, or speaks next. bucket: the length class of a job's next
+    utterance, 0 where there are no classes. gather_s: how long an utterance with a class may wait for others.
     """
 
     capacity: Mapping[str, int]
@@ -157,7 +178,7 @@ class Scheduler:
 
     def _gather(self, batch: Sequence[Entry], now: float) -> bool:
         """Whether these wait for companions: nobody of them is urgent, and there is nothing else to do."""
-        if self.gather_s <= 0 or len(batch) >= self.capacity[batch[0].job.voice]:
+        if self.gather_s <= 0 or len(batch) >= self.capacity.get(batch[0].voice, 1):
             return False
         if any(e.served or e.job.priority is Priority.IMPORTANT or not self.bucket(e.job) for e in batch):
             return False
@@ -171,15 +192,17 @@ class Scheduler:
         """Slots without a stream in each pool, also of jobs that ended and still hold theirs."""
         free: dict[str, int] = {}
         for entry in self.entries:
-            pool = self._pool(entry)
+            voice = entry.voice  # once: the text thread may add the next utterance at any moment
+            pool = self.pools.get(voice, voice)
             if pool not in free:
-                free[pool] = self.capacity[entry.job.voice]
+                free[pool] = self.capacity.get(voice, 1)
             if entry.stream is not None:
                 free[pool] -= 1
         return free
 
     def _pool(self, entry: Entry) -> str:
-        return self.pools.get(entry.job.voice, entry.job.voice)
+        voice = entry.voice
+        return self.pools.get(voice, voice)
 
     def _ready(self, now: float) -> Iterable[Entry]:
         for entry in self.entries:

@@ -270,6 +270,10 @@ class Server:
             reply = self._desk.voices(request.id)
         elif isinstance(request, protocol.Stats):
             reply = self._desk.stats(request.id)
+        elif isinstance(request, protocol.Explain):
+            self._admission.explain(request, lambda event: self.tell(peer, event))
+            log_event(log, logging.INFO, "explanation asked for", uid=peer.uid, characters=len(request.text))
+            return
         elif isinstance(request, protocol.Reload):
             self._admission.check_open()
             log_event(log, logging.INFO, "reload asked for", uid=peer.uid)

@@ -36,7 +36,7 @@ from edged.job import Job
 from edged.meter import Meter
 from edged.paths import default_endpoint
 from edged.patience import patiently
-from edged.protocol import Started
+from edged.protocol import Mark, Started
 from edged.relay import Relay
 from edged.server import Server
 from edged.settings import Log, Settings
@@ -140,7 +140,7 @@ class Service:
         player = Player(settings.audio, engines.wake, arena=arena)
         player.start()
         running.callback(player.close, 0.0)
-        self._admission = Admission(settings.limits, self._on_job_start, self._on_job_end)
+        self._admission = Admission(settings.limits, self._on_job_start, self._on_job_end, self._on_mark)
         meter = Meter()
         watchdog = self._watchdog = make_watchdog(
             settings, self._notify, self._admission, lambda: engines.device_mb
@@ -247,6 +247,9 @@ class Service:
     def _on_job_start(self, job: Job) -> None:
         refined = job.refined[0] if job.refined else ""
         self._server.post(job, Started(id=job.client_id, job=job.id, voice=job.voice, refined=refined))
+
+    def _on_mark(self, job: Job, name: str, time_s: float) -> None:
+        self._server.post(job, Mark(id=job.client_id, job=job.id, name=name, time_s=round(time_s, 4)))
 
     def _on_job_end(self, job: Job) -> None:
         self._server.post(job, None)

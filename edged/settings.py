@@ -11,7 +11,22 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-from edged.controls import Break, Laugh, Oral, Penalty, Speed, Temperature, TopK, TopP
+from edged.controls import (
+    Break,
+    DateOrder,
+    Digits,
+    Emoji,
+    Languages,
+    Laugh,
+    Numbers,
+    Oral,
+    Penalty,
+    RunVoices,
+    Speed,
+    Temperature,
+    TopK,
+    TopP,
+)
 
 Text = Annotated[str, Meta(min_length=1)]
 Count = Annotated[int, Meta(ge=1)]
@@ -76,13 +91,19 @@ class Engine(Group, kw_only=True, frozen=True):
 
 
 class VoiceDefaults(Group, kw_only=True, frozen=True):
-    """How one voice speaks where a request does not say; None is the voice's own."""
+    """How one voice speaks where a request does not say; None is the voice's own.
+
+    languages: what is drawn otherwise where one language is spoken. run_voices: by language, the voice that
+    speaks what this one cannot, or "spell".
+    """
 
     speed: Speed | None = None
     temperature: Temperature | None = None
     top_p: TopP | None = None
     top_k: TopK | None = None
     repetition_penalty: Penalty | None = None
+    languages: Languages = Languages()
+    run_voices: RunVoices = RunVoices()
     refine: bool | None = None
     oral: Oral | None = None
     laugh: Laugh | None = None
@@ -96,6 +117,17 @@ class Voices(Group, kw_only=True, frozen=True):
     directory: str = ""
     default: str = ""
     defaults: dict[Text, VoiceDefaults] = msgspec.field(default_factory=dict)
+
+
+class Reading(Group, kw_only=True, frozen=True):
+    """How texts are read where a request does not say. lexicons: files, relative to the folder of the
+    configuration file; `config.load` makes the paths absolute."""
+
+    lexicons: list[Text] = msgspec.field(default_factory=list)
+    numbers: Numbers = "auto"
+    digits: Digits = "auto"
+    emoji: Emoji = "skip"
+    date_order: DateOrder = "mdy"
 
 
 class Audio(Group, kw_only=True, frozen=True):
@@ -159,6 +191,7 @@ class Settings(Group, kw_only=True, frozen=True):
     limits: Limits = Limits()
     engine: Engine = Engine()
     voices: Voices = Voices()
+    reading: Reading = Reading()
     audio: Audio = Audio()
     stream: Stream = Stream()
     log: Log = Log()

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from time import monotonic
 
-from edged import faults, log, protocol
+from edged import faults, lexicons, log, protocol
 from edged.admission import Admission, Sinks
 from edged.attempts import Attempts
 from edged.audio.player import Player
@@ -36,6 +36,7 @@ from edged.paths import state_directory
 from edged.reload import Reloader, loads, merge
 from edged.settings import Settings
 from edged.systemd import Notifier
+from edged.text.lexicon.match import Lexicon
 from edged.voices.catalog import check_choices, load_voices
 from edged.voices.choice import Choice, configured, expected, fallback, lacking, others
 from edged.watchdog import Watchdog
@@ -70,6 +71,7 @@ class Takeover:
         self._read = read
         self._parts = parts
         self._attempts = Attempts(state_directory())
+        self._lexicon = Lexicon()
 
     def told(self) -> str:
         """What systemd is told while all is well."""
@@ -82,6 +84,7 @@ class Takeover:
     def load(self) -> Generation:
         """The configured bundles, or what can speak instead of those that cannot be used: better another
         voice than a silent box. The next start or reload tries the configured ones again."""
+        self._lexicon = lexicons.at_start(self.settings.reading.lexicons)
         wanted = configured(self.settings)
         what = " ".join(source.digest for source in wanted.sources)
         with self._attempts.loading(what) as deaths:
@@ -122,7 +125,9 @@ class Takeover:
             default if default in voices else next(iter(voices)),  # it may be absent
             sinks=self._sinks,
             submit=generation.submit,
+            explain=generation.explain,
             defaults=self.settings.voices.defaults,
+            reading=self.settings.reading,
             forecast=generation.forecast(self.settings.audio.buffer_s),
         )
 
@@ -133,7 +138,8 @@ class Takeover:
         voices = load_voices(settings, wanted.sources, arena, status, beside, wanted.absent)
         arena.seal()
         voices = faults.spoil(voices, settings.faults)
-        generation = Generation(settings, wanted, voices, arena, parts.meter, parts.on_crash)
+        meter, on_crash = parts.meter, parts.on_crash
+        generation = Generation(settings, wanted, voices, arena, meter, on_crash, self._lexicon)
         try:
             parts.watchdog.check_room(generation.device_mb)  # the process is more than its plan, which fitted
         except PlanTooLarge:
@@ -154,10 +160,11 @@ class Takeover:
 
     def _take_over(self) -> protocol.ReloadReply:
         settings, changed, waiting = merge(self.settings, self._read())
+        lexicon = lexicons.anew(settings.reading.lexicons)
         engines = self._parts.engines
         wanted, fresh = self._wanted(settings, loads(changed))
         try:
-            self._parts.ask(lambda: self._exchange(settings, fresh), EXCHANGE_S)
+            self._parts.ask(lambda: self._exchange(settings, fresh, lexicon), EXCHANGE_S)
         except EdgedError:
             if fresh is not None and engines.current is not fresh:
                 fresh.stop()
@@ -205,14 +212,16 @@ class Takeover:
         check_choices(settings, cards, wanted.absent)
         return None
 
-    def _exchange(self, settings: Settings, fresh: Generation | None) -> None:
+    def _exchange(self, settings: Settings, fresh: Generation | None, lexicon: Lexicon) -> None:
         """Socket thread."""
         before, self.settings = self.settings, settings
+        self._lexicon = lexicon
         self._parts.player.volume = settings.audio.volume
         self._parts.admission.limit(settings.limits)
         if fresh is not None:
             self._parts.engines.add(fresh)
-        if fresh is not None or before.voices != settings.voices:
+        self._parts.engines.current.use(lexicon)
+        if fresh is not None or (before.voices, before.reading) != (settings.voices, settings.reading):
             self.open()
 
     def _load_beside(self, settings: Settings, wanted: Choice) -> Generation:

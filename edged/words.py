@@ -44,7 +44,8 @@ def describe(annotation: Any, name: str) -> str:
     if len(choices) == 1:
         return f"the word {choices[0]}" if isinstance(choices[0], str) else f"the number {choices[0]}"
     if choices:
-        return f"one of {', '.join(map(str, choices))}"
+        named = (str(choice) or "''" for choice in choices)
+        return f"one of {', '.join(named)}"
     words = _describe(kind)
     unit = next((unit for suffix, unit in UNITS.items() if name.endswith(suffix)), "")
     return f"{words} ({unit})" if unit else words

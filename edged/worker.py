@@ -1,8 +1,10 @@
 """The engine thread: schedule, run, deliver, in one loop.
 
 Thread `edged-engine`, the only one that touches the voices' synthesizers. Jobs come in through
-`submit`, in any state of preparation; audio goes out through each job's sink. Neighbours: the text
-stage submits and wakes it, sinks wake it when they have room again, the watchdog takes its `pulse`.
+`submit`, in any state of preparation; audio goes out through each job's sink. The utterances of a job may be
+of several voices of one sample rate; each is spoken to its end before the next one begins. Neighbours: the
+text stage submits and wakes it, sinks wake it when they have room again, the watchdog takes its `pulse`;
+`outflow` is the way from here to a sink.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ from time import monotonic
 
 import numpy as np
 
+from edged import outflow
 from edged.errors import EdgedError, EngineError, InternalError, ShapeExceeded, UnspeakableText
-from edged.job import AudioChunk, Job, Samples
+from edged.job import AudioChunk, Job, Params, Utterance
 from edged.log import event as log_event
 from edged.meter import Meter
 from edged.scheduler import Entry, Scheduler
@@ -31,9 +34,9 @@ MAX_CONSECUTIVE_FAULTS = 5
 class Worker:
     """Owns the scheduler and the engine thread.
 
-    chunk_s: length of the chunks handed to sinks; they are copied out of the engine's buffers here, and
-    nowhere else. on_crash: called when the loop itself dies; the service then ends the process. gather_s:
-    how long an utterance of a one-pass voice may wait for others to share its call.
+    chunk_s: length of the chunks handed to sinks. on_crash: called when the loop itself dies; the service
+    then ends the process. gather_s: how long an utterance of a one-pass voice may wait for others to share
+    its call.
     """
 
     def __init__(
@@ -59,8 +62,6 @@ class Worker:
         self._stopping = False
         self._faults = 0
         self.pulse = Pulse()  # a round: schedule, one engine call, deliver
-        longest = max(v.card.sample_rate for v in voices.values())
-        self._silence: Samples = np.zeros(int(longest * chunk_s), np.float32)
         self._thread = threading.Thread(target=self._main, name="edged-engine", daemon=True)
 
     def start(self) -> None:
@@ -100,9 +101,11 @@ class Worker:
             self._scheduler.add(self._incoming.popleft(), monotonic())
         self._scheduler.expire(monotonic())
         self._sweep()
+        more = self._pour_all()
         batch = self._scheduler.choose(monotonic())
         if batch:
             self._step(batch)
+        if batch or more:
             return
         look = self._scheduler.next_look()
         self.pulse.rest()
@@ -118,11 +121,11 @@ class Worker:
                 self._scheduler.remove(entry)
 
     def _step(self, batch: Sequence[Entry]) -> None:
-        synthesizer = self._voices[batch[0].job.voice].synthesizer
         begin = monotonic()
         batch = [entry for entry in batch if self._open(entry, begin)]
         if not batch:
             return
+        synthesizer = self._voices[batch[0].voice].synthesizer  # all of one pool
         try:
             pieces = synthesizer.step([e.stream for e in batch])
         except Exception as exc:
@@ -153,7 +156,7 @@ class Worker:
         job.start()
         utterance = job.utterances[job.cursor]
         try:
-            entry.stream = self._voices[job.voice].synthesizer.open(utterance, job.params)
+            entry.stream = self._speaker(entry).synthesizer.open(utterance, _params(job, utterance))
         except ShapeExceeded as exc:  # the text's fault, not the engine's
             job.fail(exc)
             return False
@@ -161,36 +164,63 @@ class Worker:
             self._fault([entry], exc)
             return False
         job.cursor += 1
+        entry.utterance = utterance
+        entry.sounded = False
         entry.served += 1
         return True
 
+    def _speaker(self, entry: Entry) -> Voice:
+        """The voice of the next utterance. Raises `InternalError` for one that cannot speak for the job's."""
+        voice = self._voices.get(entry.voice)
+        rate = self._rate(entry.job)
+        if voice is None or voice.card.sample_rate != rate:
+            raise InternalError(f"an utterance names {entry.voice!r}, which is no voice of {rate} Hz")
+        return voice
+
     def _bucket(self, job: Job) -> int:
-        return self._voices[job.voice].synthesizer.bucket(job.utterances[job.cursor], job.params)
+        utterance = job.utterances[job.cursor]
+        voice = self._voices.get(utterance.voice or job.voice)
+        return voice.synthesizer.bucket(utterance, _params(job, utterance)) if voice is not None else 0
 
     def _deliver(self, entry: Entry, piece: Piece) -> None:
-        job = entry.job
+        """Hands on a piece, with the marks and silences around its utterance."""
+        job, utterance = entry.job, entry.utterance
+        assert utterance is not None
         if piece.error is not None:
             self._close(entry)
             job.fail(piece.error)  # the next sweep takes the entry out
             return
-        if piece.warning and piece.warning not in job.warnings:
-            job.warnings.append(piece.warning)
+        if piece.warning:
+            job.warn(piece.warning)
         if piece.refined:
             job.tell_refined(piece.refined)
-        rate = self._voices[job.voice].card.sample_rate
-        pause = 0
+        rate = self._rate(job)
+        if not entry.sounded and (piece.samples.size or piece.last):
+            entry.sounded = True
+            outflow.begin(entry, utterance, rate)
+        outflow.add(entry, piece.samples, self._chunk(rate), utterance.gain)
         if piece.last:
             self._close(entry)
-            pause_s = job.utterances[job.cursor - 1].pause_s / job.params.speed
-            # A pause separates sentences; after the last one it would only delay the end.
-            pause = 0 if entry.exhausted else round(pause_s * rate)
-        last = entry.exhausted and piece.samples.size > 0
-        self._write(job, piece.samples, rate, last)
-        while pause > 0:
-            self._write(job, self._silence[:pause], rate)
-            pause -= self._silence.size
-        if last:
+            outflow.end(entry, utterance, rate)
+        self._pour(entry)
+
+    def _pour_all(self) -> bool:
+        """Hands on what waits behind silences; whether some of it could go on right away."""
+        more = [self._pour(entry) for entry in self._scheduler.entries[:] if entry.pending]
+        return any(more)
+
+    def _pour(self, entry: Entry) -> bool:
+        rate = self._rate(entry.job)
+        more = outflow.pour(entry, rate, self._chunk(rate))
+        if entry.finished:
             self._scheduler.remove(entry)
+        return more
+
+    def _rate(self, job: Job) -> int:
+        return self._voices[job.voice].card.sample_rate
+
+    def _chunk(self, rate: int) -> int:
+        return max(1, int(rate * self._chunk_s))
 
     def _complete(self, entry: Entry) -> None:
         """The text ended after its last utterance was already delivered, or had none at all."""
@@ -199,26 +229,14 @@ class Worker:
         if entry.served == 0:
             job.fail(UnspeakableText("the text has nothing to speak"))
         elif not job.ended and job.sink is not None:
+            job.announce()
             job.timeline.synthesized = monotonic()
             job.sink.write(AudioChunk(np.zeros(0, np.float32), last=True))
 
-    def _write(self, job: Job, samples: Samples, rate: int, last: bool = False) -> None:
-        """Copies samples out of the engine's buffers, chunk by chunk: the one place that does."""
-        step = max(1, int(rate * self._chunk_s))
-        for at in range(0, samples.size, step):
-            if job.ended or job.sink is None:
-                return
-            piece = samples[at : at + step].copy()
-            job.timeline.audio_s += piece.size / rate
-            ends = last and at + step >= samples.size
-            if ends:
-                job.timeline.synthesized = monotonic()
-            job.sink.write(AudioChunk(piece, ends))
-
     def _close(self, entry: Entry) -> None:
         if entry.stream is not None:
-            self._voices[entry.job.voice].synthesizer.close(entry.stream)
-            entry.stream = None
+            self._voices[entry.voice].synthesizer.close(entry.stream)
+            entry.stream = entry.utterance = None
 
     def _fault(self, batch: Sequence[Entry], exc: Exception) -> None:
         self._faults += 1
@@ -233,9 +251,13 @@ class Worker:
             # Of an engine it names tensors, shapes and files; other errors may quote what was to be spoken.
             reason=str(exc) if isinstance(exc, EngineError) else None,
             jobs=len(batch),
-            voice=batch[0].job.voice,
+            voice=batch[0].voice,
         )
         for entry in batch:
             entry.job.fail(error)
         if self._faults >= MAX_CONSECUTIVE_FAULTS:
             raise exc
+
+
+def _params(job: Job, utterance: Utterance) -> Params:
+    return job.params if utterance.params is None else utterance.params

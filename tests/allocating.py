@@ -20,6 +20,7 @@ from edged import settings
 from edged.bundle import Bundle
 from edged.engine.buffers import Arena
 from edged.job import Params
+from edged.text.prepare import prepare
 from edged.voices.load import open_bundle
 
 TEXTS = 60
@@ -58,7 +59,7 @@ def main() -> None:
     for n in range(TEXTS):
         text = " ".join(generator.choice(words) for _ in range(generator.choice(LENGTHS)))
         params = Params(speed=generator.choice((0.5, 0.8, 1.0, 1.3, 2.0)), seed=n)
-        prepared += [(utterance, params) for utterance in voice.frontend.utterances(text, params)]
+        prepared += [(utterance, params) for utterance in prepare(text, voice.frontend, params=params)]
     seen: list[alloc_probe.Counts] = []
 
     def serve() -> None:

@@ -16,6 +16,7 @@ from edged.engine.buffers import Arena
 from edged.engine.plan import total_mb
 from edged.errors import PlanTooLarge
 from edged.job import Params
+from edged.text.prepare import prepare
 from edged.voices.budget import LIBRARIES_MB, WORK_MB, check
 from edged.voices.demand import demand, slots
 from edged.voices.load import open_bundle
@@ -36,7 +37,7 @@ def spoken(path: Path, config: settings.Engine) -> tuple[Arena, int, np.ndarray]
     arena = Arena()
     (voice,) = open_bundle(Bundle.load(path), config, arena)
     voice.warm_up()
-    (utterance,) = voice.frontend.utterances(TEXT, Params())
+    (utterance,) = prepare(TEXT, voice.frontend)
     stream = voice.synthesizer.open(utterance, Params(seed=3))
     pieces = []
     while not pieces or not pieces[-1][0]:

@@ -12,11 +12,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edged.errors import BadValue, BundleError
-from edged.job import Params
+from edged.text.prepare import prepare
 from edged.voices.chattts import frontend as front
 from edged.voices.chattts.prompts import LEVELS, code_prompt, level, refine_prompt, speed_level
 from edged.voices.chattts.reading import reader
-from edged.voices.chattts.tokens import TAGS, Spoken, Tokens
+from edged.voices.chattts.tokens import TAGS, Tokens
 from edged.voices.chattts.utterance import ChatUtterance
 
 MOST = 24
@@ -130,8 +130,8 @@ def test_no_text_can_write_a_control_token(tokens: Tokens, text: str) -> None:
 @LIMITED
 @given(text=TEXTS)
 def test_an_utterance_has_its_control_tokens_where_they_belong(tokens: Tokens, text: str) -> None:
-    made = front.ChatFrontend(tokens, reader(), most=MOST, speaker=3, embedded=True, speed=5)
-    for number, utterance in enumerate(made.utterances(text, Params())):
+    made = front.ChatFrontend(tokens, most=MOST, speaker=3, embedded=True, speed=5)
+    for number, utterance in enumerate(prepare(text, made)):
         ids = utterance.symbols
         assert isinstance(utterance, ChatUtterance)
         assert (utterance.index, utterance.speaker) == (number, 3)
@@ -142,11 +142,11 @@ def test_an_utterance_has_its_control_tokens_where_they_belong(tokens: Tokens, t
 
 
 def spoken_text(made: front.ChatFrontend, joint: Any, text: str) -> list[str]:
-    return [joint.decode(list(u.symbols)) for u in made.utterances(text, Params())]
+    return [joint.decode(list(u.symbols)) for u in prepare(text, made)]
 
 
 def test_sentences_are_utterances(tokens: Tokens, joint: Any) -> None:
-    made = front.ChatFrontend(tokens, reader(), most=40, speaker=0, embedded=False)
+    made = front.ChatFrontend(tokens, most=40, speaker=0, embedded=False)
     text = "Hello world. The time is 3.5! 你好。我们是？\n\nGood-day"
     assert [words(s) for s in spoken_text(made, joint, text)] == [
         "helloworld",
@@ -155,36 +155,28 @@ def test_sentences_are_utterances(tokens: Tokens, joint: Any) -> None:
         "我们是",
         "goodday",
     ]
-    pauses = [u.pause_s for u in made.utterances(text, Params())]
-    assert pauses == [0, 0, 0, front.PARAGRAPH_PAUSE_S, 0]
+    pauses = [u.pause_s for u in prepare(text, made)]
+    assert pauses == [0, 0, 0, made.pauses.paragraph, 0]
 
 
 def test_a_long_sentence_is_cut_between_words_and_nothing_is_lost(tokens: Tokens, joint: Any) -> None:
-    made = front.ChatFrontend(tokens, reader(), most=MOST, speaker=0, embedded=False)
+    made = front.ChatFrontend(tokens, most=MOST, speaker=0, embedded=False)
     text = "the time, " * 30 + "world" * 40 + " " + "日" * 200
     assert words("".join(spoken_text(made, joint, text))) == words(text)
 
 
-def test_cuts_prefer_marks_then_words() -> None:
-    ids = tuple(range(20))
-    breaks = tuple({6: 2, 8: 1, 15: 1}.get(n, 0) for n in ids)
-    assert list(front.cut(Spoken(ids, breaks), 10)) == [ids[:7], ids[7:16], ids[16:]]
-    assert list(front.cut(Spoken(ids, (0,) * 20), 10)) == [ids[:10], ids[10:]]
-    assert list(front.cut(Spoken((), ()), 10)) == []
-
-
 def test_silent_text_gives_no_utterance(tokens: Tokens) -> None:
-    made = front.ChatFrontend(tokens, reader(), most=MOST, speaker=0, embedded=False)
+    made = front.ChatFrontend(tokens, most=MOST, speaker=0, embedded=False)
     for text in ("", "\n\n", "... !!! ???", "[] [_]", "\u4e02" * 3 + "😀"):
-        assert [u for u in made.utterances(text, Params()) if not any(u.symbols)] == []
+        assert [u for u in prepare(text, made) if not any(u.symbols)] == []
 
 
 @pytest.mark.parametrize(
     "text", ["!" * 100_000 + "x", "[" * 100_000, "a" * 100_000, "。 " * 50_000, '"' * 100_000]
 )
 def test_hostile_text_takes_linear_time(tokens: Tokens, text: str) -> None:
-    made = front.ChatFrontend(tokens, reader(), most=MOST, speaker=0, embedded=False)
-    produced: Iterator[object] = made.utterances(text, Params())
+    made = front.ChatFrontend(tokens, most=MOST, speaker=0, embedded=False)
+    produced: Iterator[object] = prepare(text, made)
     assert sum(1 for _ in produced) < 100_000
 
 
@@ -208,8 +200,8 @@ def test_numbers_are_words_before_they_are_tokens(
     given_to_the_tokenizer: list[str] = []
     speech = tokens.speech
     monkeypatch.setattr(tokens, "speech", lambda t: given_to_the_tokenizer.append(t) or speech(t))
-    made = front.ChatFrontend(tokens, reader(), most=MOST, speaker=0, embedded=False)
-    list(made.utterances(text, Params()))
+    made = front.ChatFrontend(tokens, most=MOST, speaker=0, embedded=False)
+    list(prepare(text, made))
     heard = words("".join(given_to_the_tokenizer))
     assert not any(map(str.isdigit, heard))
     assert heard.replace("three", "").replace("open", "") == said
@@ -218,6 +210,6 @@ def test_numbers_are_words_before_they_are_tokens(
 @LIMITED
 @given(text=st.lists(st.one_of(PIECES, st.integers(0, 10**12).map(str)), max_size=8).map("".join))
 def test_no_digit_reaches_the_tokenizer(tokens: Tokens, text: str) -> None:
-    made = front.ChatFrontend(tokens, READER, most=MOST, speaker=0, embedded=False)
-    for utterance in made.utterances(text, Params()):
+    made = front.ChatFrontend(tokens, most=MOST, speaker=0, embedded=False)
+    for utterance in prepare(text, made):
         assert not any(map(str.isdigit, tokens.written(utterance.symbols[3:-1])))

@@ -21,6 +21,7 @@ from edged.errors import BadSpeaker, BadValue, ConfigError, EmptySpeech
 from edged.job import Params
 from edged.protocol import Started
 from edged.settings import VoiceDefaults
+from edged.text.prepare import prepare
 from edged.voices.api import Voice
 from edged.voices.catalog import load_voices, sources
 from edged.voices.chattts import data, refine, speakers
@@ -89,7 +90,7 @@ class Wanted:
 
 
 def utterance(voice: Voice, text: str, params: Params) -> ChatUtterance:
-    first = next(iter(voice.frontend.utterances(text, params)))
+    first = next(iter(prepare(text, voice.frontend, params=params)))
     assert isinstance(first, ChatUtterance)
     return first
 
@@ -367,7 +368,7 @@ def test_a_speaker_of_the_request_replaces_a_recording(bundle_path: Path, tmp_pa
 )
 def test_a_bad_speaker_is_named_and_not_to_be_retried(code: str, says: str, voice: Voice) -> None:
     with pytest.raises(BadSpeaker) as caught:
-        list(voice.frontend.utterances(TEXT, Params(speaker=code)))
+        list(prepare(TEXT, voice.frontend, params=Params(speaker=code)))
     assert says in caught.value.message
     assert code[:5] in caught.value.message
     assert not caught.value.retryable

@@ -17,7 +17,8 @@ from edged import settings
 from edged.bundle import Bundle
 from edged.engine.buffers import Arena
 from edged.errors import BadSpeaker, BrokenSound, EmptySpeech, EngineError
-from edged.job import AudioChunk, Job, JobState, Params, Utterance
+from edged.job import AudioChunk, Draw, Job, JobState, Params, Utterance
+from edged.text.prepare import prepare
 from edged.voices.api import Voice
 from edged.voices.chattts import data, speakers, windows
 from edged.voices.chattts.sound import samples_of
@@ -107,7 +108,7 @@ def speak(synth: ChatSynthesizer, *wanted: tuple[Utterance, int, int]) -> list[S
 
 
 def utterance(voices: list[Voice], text: str = TEXT, speaker: int = 0, index: int = 0) -> Utterance:
-    prepared = list(voices[speaker].frontend.utterances(text, Params()))
+    prepared = list(prepare(text, voices[speaker].frontend))
     first = prepared[0]
     assert isinstance(first, ChatUtterance)
     return replace(first, index=index, speaker=speaker)
@@ -324,7 +325,7 @@ def test_a_recording_as_prompt_changes_the_voice(bundle_path: Path, tmp_path: Pa
     loaded = opened(copy)
     try:
         carla = loaded[2]
-        (first, *_) = carla.frontend.utterances(TEXT, Params())
+        (first, *_) = prepare(TEXT, carla.frontend)
         synthesizer = carla.synthesizer
         assert isinstance(synthesizer, ChatSynthesizer)
         spoken = speak(synthesizer, (first, 1, 0))[0].samples
@@ -380,7 +381,7 @@ def submit(worker: Worker, voice: Voice, text: str, seed: int) -> tuple[Job, Col
     sink = Collector()
     job = make_job(voice=voice.card.name, sink=sink, params=Params(seed=seed))
     sink.job = job
-    job.utterances = list(voice.frontend.utterances(text, Params()))
+    job.utterances = list(prepare(text, voice.frontend))
     job.prepared_all = True
     worker.submit(job)
     return job, sink
@@ -402,6 +403,47 @@ def test_jobs_of_two_voices_share_the_steps(worker: Worker, voices: list[Voice])
         assert sink.chunks[-1].last
         np.testing.assert_allclose(sink.samples, expected, atol=1e-4)
     assert worker.meter.steps - steps < steps * 0.8, "jobs beside each other need fewer steps"
+
+
+def test_each_language_is_drawn_as_the_job_asks_and_the_same_every_time(
+    worker: Worker, voices: list[Voice]
+) -> None:
+    voice = voices[0]
+
+    def spoken(**draws: Draw) -> tuple[Job, Collector]:
+        """Utterances of both languages in turn, as the preparation of a text would make them."""
+        sink = Collector()
+        params = Params(seed=4, languages=draws)
+        job = make_job(voice=voice.card.name, sink=sink, params=params)
+        job.utterances = [
+            replace(utterance(voices, index=n), params=params.of_language(language), pause_s=0.1)
+            for n, language in enumerate(("en", "zh", "en", "zh"))
+        ]
+        sink.job, job.prepared_all = job, True
+        worker.submit(job)
+        return job, sink
+
+    def sentences(made: tuple[Job, Collector]) -> list[Any]:
+        job, sink = made
+        assert sink.ended.wait(60)
+        assert job.state is JobState.DONE
+        pauses = [n for n, chunk in enumerate(sink.chunks) if not chunk.samples.any()]
+        assert len(pauses) == 4
+        starts = [0, *(n + 1 for n in pauses)]
+        cut = [sink.chunks[a:b] for a, b in zip(starts, pauses, strict=False)]
+        return [np.concatenate([chunk.samples for chunk in chunks]) for chunks in cut]
+
+    cold, hot = Draw(temperature=0.01, top_k=1), Draw(temperature=5.0, top_p=1.0, top_k=600)
+    plain = sentences(spoken())
+    both = [sentences(made) for made in [spoken(zh=cold, en=hot) for _ in range(2)]]  # beside each other
+    chinese = sentences(spoken(zh=cold))
+    assert all(alike(a, b) for a, b in zip(*both, strict=True))
+    assert [alike(a, b) for a, b in zip(chinese, plain, strict=True)] == [True, False] * 2
+    assert [alike(a, b) for a, b in zip(both[0], chinese, strict=True)] == [False, True] * 2
+
+
+def alike(one: Any, other: Any) -> bool:
+    return len(one) == len(other) and np.allclose(one, other, atol=1e-4)
 
 
 def test_a_cancelled_job_frees_its_slot_at_once(worker: Worker, voices: list[Voice], synth: Any) -> None:

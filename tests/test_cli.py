@@ -23,6 +23,7 @@ import zmq
 
 from edged import errors, protocol
 from edged.cli import exits, info
+from edged.cli.speech import say as say_command
 from edged.client import Client
 from tests.daemon import Daemon, running
 from tests.pulse import PulseServer, pulse, pulse_server
@@ -100,6 +101,14 @@ def test_help_names_every_command_and_exit_code() -> None:
         ("say", "--show-refined", "--no-wait", "x"),
         ("say", "--temperature", "nan", "x"),
         ("say", "--laugh", "3", "x"),
+        ("say", "--markup", "xml", "x"),
+        ("say", "--run-voice", "bao", "x"),
+        ("say", "--run-voice", "fr=bao", "x"),
+        ("say", "--run-voice", "zh=", "x"),
+        ("say", "--sampling", "zh", "x"),
+        ("say", "--sampling", "zh:top_q=1", "x"),
+        ("say", "--sampling", "zh:top_k=0", "x"),
+        ("say", "--sampling", "zh:temperature=nan", "x"),
         ("ping", "--secret-key", "x.key_secret"),
         ("cancel",),
         ("cancel", "1", "--all"),
@@ -449,6 +458,28 @@ def test_say_makes_files_by_their_suffix(daemon: Daemon, tmp_path: Path) -> None
     done = json.loads(succeed(at(daemon, "say", "Door open.", "--out", str(tmp_path / "b.raw"), "--json")))
     assert (done["event"], done["format"]) == ("done", "pcm_s16le")
     assert "no directory" in fail(at(daemon, "say", "x", "--out", f"{tmp_path}/none/a.wav"), exits.USAGE)
+
+
+def test_say_sends_how_the_text_is_read(daemon: Daemon, tmp_path: Path) -> None:
+    say = ("say", "Door open.", "--out", str(tmp_path / "a.wav"))
+    reading = ("--language", "en", "--numbers", "zh", "--digits", "digits", "--emoji", "name")
+    order = ("--date-order", "ymd", "--markup", "plain", "--run-voice", "zh=spell")
+    succeed(at(daemon, *say, *reading, *order))
+    told = fail(at(daemon, *say, "--run-voice", "en=spell", "--run-voice", "zh=nobody"), exits.FAILED)
+    assert "run_voices.zh: unknown voice 'nobody'" in told
+    drawn = ("--sampling", "zh:temperature=0.2,top_k=3", "--sampling", "en:top_p=0.5")
+    told = fail(at(daemon, *say, *drawn), exits.FAILED)
+    assert "languages: the voice 'tone' cannot be steered by it" in told
+
+
+def test_what_is_said_of_a_language_is_put_together() -> None:
+    given = ("--sampling", "zh:temperature=0.2,top_k=3", "--sampling", "en:top_p=0.5")
+    again = ("--sampling", "zh:top_k=4", "--run-voice", "en=spell", "x")
+    with say_command.make_context("say", [*given, *again]) as context:
+        assert context.params["languages"] == {"zh": {"temperature": 0.2, "top_k": 4}, "en": {"top_p": 0.5}}
+        assert context.params["run_voices"] == {"en": "spell"}
+    with say_command.make_context("say", ["x"]) as context:
+        assert context.params["languages"] is context.params["run_voices"] is None
 
 
 def test_say_streams_to_stdout_and_reads_stdin(daemon: Daemon, tmp_path: Path) -> None:

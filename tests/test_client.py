@@ -20,8 +20,9 @@ from pathlib import Path
 import pytest
 import zmq.auth
 
+from edged import protocol
 from edged.client import AsyncClient, Client, Curve
-from edged.client.base import SpeechOptions
+from edged.client.base import AudioOptions, SpeechOptions
 from edged.errors import (
     BadValue,
     Busy,
@@ -172,16 +173,38 @@ def test_an_endpoint_that_cannot_be_an_address_is_refused(endpoint: str) -> None
 def test_an_unknown_option_is_told_with_the_known_ones(client: Client) -> None:
     with pytest.raises(TypeError, match=r"speak\(\) has no option 'voise'; did you mean 'voice'\?") as caught:
         client.speak(SHORT, voise="tone")  # type: ignore[call-arg]
-    assert "voice, speed, volume, seed, priority, deadline_ms, on_disconnect" in str(caught.value)
+    assert "voice, markup, language" in str(caught.value)
+    assert "speed, volume, seed, priority, deadline_ms, on_disconnect" in str(caught.value)
     assert "format" not in str(caught.value)
     with pytest.raises(TypeError, match=r"synthesize\(\) has no option 'id'.*format, sample_rate"):
         client.synthesize(SHORT, id="1")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"stream\(\) has no option 'rate'"):
         client.stream(SHORT, rate=8_000)  # type: ignore[call-arg]
+    assert set(AudioOptions.__annotations__) <= {"break_", *protocol.Synthesize.__struct_fields__}
     for kind in (Client, AsyncClient):
         assert all(name in str(kind.speak.__doc__) for name in SpeechOptions.__annotations__)
         for method in (kind.synthesize, kind.stream):
             assert "those of `speak`" in str(method.__doc__)
+
+
+def test_how_a_text_is_read_is_sent_as_it_was_given(client: Client) -> None:
+    done = client.synthesize(
+        SHORT,
+        language="en",
+        markup="plain",
+        numbers="en",
+        digits="digits",
+        emoji="skip",
+        date_order="dmy",
+        run_voices={"zh": "spell"},
+    ).done
+    assert (done.marks, done.skipped) == ([], 0)
+    with pytest.raises(BadValue, match=r"languages\.zh\.top_k: expected a whole number from 1 to 1000"):
+        client.synthesize(SHORT, languages={"zh": {"top_k": 0}})
+    with pytest.raises(BadValue, match="languages: the voice 'tone' cannot be steered by it"):
+        client.synthesize(SHORT, languages={"zh": {"top_k": 1}})
+    with pytest.raises(BadValue, match=r"run_voices\.en: unknown voice 'nobody'"):
+        client.synthesize(SHORT, run_voices={"en": "nobody"})
 
 
 def test_shown_results_leave_the_audio_out(client: Client) -> None:

@@ -21,6 +21,7 @@ from hypothesis import strategies as st
 from msgspec.inspect import FloatType
 
 from edged import config, config_nodes, words
+from edged.controls import Languages, RunVoices, Sampling
 from edged.errors import ConfigError, Problem
 from edged.settings import Group, Settings, VoiceDefaults
 
@@ -101,6 +102,14 @@ def test_load_reads_values(tmp_path: Path) -> None:
     assert isinstance(settings.audio.volume, float)
     assert (settings.voices.bundles, settings.voices.default) == (["a", "b"], "ä")
     assert settings.limits == Settings().limits
+
+
+def test_files_that_the_configuration_names_are_beside_it(tmp_path: Path) -> None:
+    file = tmp_path / "edged.yaml"
+    file.write_text("reading: {lexicons: [words.yaml, sub/more.yaml, /etc/edged/all.yaml]}")
+    expected = [f"{tmp_path}/words.yaml", f"{tmp_path}/sub/more.yaml", "/etc/edged/all.yaml"]
+    assert config.load(file).reading.lexicons == expected
+    assert config.load(Path(os.path.relpath(file))).reading.lexicons == expected
 
 
 def test_a_missing_file_is_an_error_that_names_the_variable(
@@ -543,6 +552,10 @@ def test_how_voices_speak_by_default() -> None:
         "b": VoiceDefaults(),
     }
     assert config.parse("voices: {defaults: }").voices.defaults == {}
+    text = "voices: {defaults: {ada: {languages: {zh: {top_k: 3}, en: }, run_voices: {zh: bao}}}}"
+    assert config.parse(text).voices.defaults["ada"] == VoiceDefaults(
+        languages=Languages(zh=Sampling(top_k=3)), run_voices=RunVoices(zh="bao")
+    )
 
 
 @pytest.mark.parametrize(
@@ -557,6 +570,10 @@ def test_how_voices_speak_by_default() -> None:
         ("{refine: 3}", "ada.refine", "expected true or false"),
         ("{oral: 1, refine: false}", "ada.oral", "refine is false"),
         ("{nonsense: 1}", "ada.nonsense", "known here: speed, temperature"),
+        ("{languages: {fr: {}}}", "ada.languages.fr", "known here: zh, en"),
+        ("{languages: {zh: 1}}", "ada.languages.zh", "expected settings written as"),
+        ("{languages: {zh: {top_k: 0}}}", "ada.languages.zh.top_k", "expected a whole number from 1 to 1000"),
+        ("{run_voices: {zh: [a]}}", "ada.run_voices.zh", "expected text of at most 64 characters"),
         ("1", "ada", "expected settings written as"),
         ("{speed: 1}\n    ada: {}", "ada", "already set"),
     ],

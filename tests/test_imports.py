@@ -21,7 +21,7 @@ PARTS = {
     "cli": {"__main__", "cli", "doctor", "bench"},
     "client": {"client"},
     "compiler": {"compiler"},
-    "service": {"service", "attempts", "engines", "patience", "reload", "signals", "takeover"},
+    "service": {"service", "attempts", "engines", "lexicons", "patience", "reload", "signals", "takeover"},
     "server": {
         "server",
         "admission",
@@ -29,12 +29,14 @@ PARTS = {
         "desk",
         "doorkeeper",
         "endpoints",
+        "explanations",
+        "first_look",
         "forecast",
         "monitor",
         "outgoing",
         "params",
     },
-    "worker": {"worker"},
+    "worker": {"worker", "outflow"},
     "watchdog": {"watchdog", "pressure", "footprint", "faults"},
     "systemd": {"systemd"},
     "protocol": {"protocol"},
@@ -86,7 +88,7 @@ ALLOWED: dict[str, set[str]] = {
     **dict.fromkeys(MIDDLE, BASE | ENGINES),
     **dict.fromkeys(UPPER, BASE | ENGINES | MIDDLE),
     "service": BASE | ENGINES | MIDDLE | UPPER,
-    "client": {"protocol", "errors", "paths", "job"},
+    "client": {"protocol", "controls", "errors", "paths", "job"},
     "compiler": {
         "engine",
         "voices",
@@ -96,6 +98,7 @@ ALLOWED: dict[str, set[str]] = {
         "log",  # a build warns
         "settings",
         "words",
+        "text",  # the texts that a build is checked with
     },  # settings: what an engine is loaded with; words: what an option may be; job: the trial run
     "cli": set(PARTS),
 }

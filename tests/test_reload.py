@@ -115,6 +115,25 @@ def test_new_limits_and_defaults_count_from_the_answer_on(tone_bundle: Path) -> 
         assert daemon.request({"op": "synthesize", "text": "Pump four"})["audio_s"] < plain * 0.7
 
 
+def test_how_texts_are_read_and_who_speaks_for_whom_changes_at_once(tone_bundle: Path) -> None:
+    with running(tone_bundle) as daemon:
+        for tone, says in (
+            ({"run_voices": {"zh": "gone"}}, "voices.defaults.tone.run_voices.zh: unknown voice 'gone'"),
+            ({"languages": {"en": {"top_k": 1}}}, "voices.defaults.tone.languages: this voice cannot be"),
+        ):
+            daemon.configure(voices={"defaults": {"tone": tone}})
+            refused = daemon.request({"op": "reload"})
+            assert (refused["event"], refused["code"]) == ("failed", "config")
+            assert says in refused["message"]
+        daemon.configure(
+            voices={"defaults": {"tone": {"run_voices": {"zh": "spell"}}}}, reading={"emoji": "name"}
+        )
+        reply = daemon.request({"op": "reload"})
+        assert reply["event"] == "reload_reply", reply
+        assert (set(reply["changed"]), reply["restart"]) == ({"voices.defaults", "reading.emoji"}, [])
+        assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
+
+
 def test_what_needs_a_restart_is_named_and_the_rest_is_done(tone_bundle: Path) -> None:
     with running(tone_bundle) as daemon:
         daemon.configure(limits={"jobs": 7, "reply_mb": 32}, listen={"heartbeat_ms": 400})

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import time
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edged.text.chinese.reader import Chinese
+from edged.text.english import English
 from edged.text.runs import MixedReader, Run, runs
 from edged.text.span import Options, Span, apply
+
+TABLE = Path(__file__).parent / "data" / "readings_mixed.tsv"
+MIXED = MixedReader({"zh": Chinese(), "en": English()})
 
 
 def parts(text: str) -> list[tuple[str, str]]:
@@ -92,3 +99,50 @@ def test_apply_parts_words_of_scripts_with_spaces_only() -> None:
     spans = [Span(1, 2, "three", "cardinal"), Span(3, 4, "", "markup")]
     assert apply("D3x*y", spans) == "D three x y"
     assert apply("共3台", [Span(1, 2, "三", "cardinal")]) == "共三台"
+
+
+def cases() -> list[tuple[str, str, str]]:
+    """Language of numbers, text, reading."""
+    rows = [line.split("\t") for line in TABLE.read_text(encoding="utf-8").splitlines() if line[0] != "#"]
+    return [(numbers, text, reading) for _, numbers, text, reading in rows]
+
+
+def tidy(text: str) -> str:
+    """Blanks beside Han characters are not heard."""
+    text = re.sub(r"\s+", " ", text).strip()
+    return re.sub(r" (?=[^\x00-\x7f])|(?<=[^\x00-\x7f]) ", "", text)
+
+
+def test_the_table_is_read_right() -> None:
+    wrong = []
+    for numbers, text, reading in cases():
+        said = MIXED.read(text, Options(numbers=numbers))  # type: ignore[arg-type]
+        if tidy(said) != tidy(reading):
+            wrong.append(f"{text!r} ({numbers}) is read {said!r}, not {reading!r}")
+    assert len(cases()) >= 60
+    assert not wrong, "\n".join(wrong)
+
+
+def test_the_language_of_a_text_without_letters_is_the_option_s() -> None:
+    assert MIXED.read("12:30", Options(language="en")) == "twelve thirty"
+    assert MIXED.read("12:30", Options(language="zh")) == "十二点三十分"
+    assert MIXED.read("12:30") == "十二点三十分"
+
+
+@pytest.mark.parametrize(
+    ("numbers", "text", "reading"),
+    [
+        ("zh", "Mail a1@b2.example.com", "Mail A one at B two dot example dot com"),
+        ("zh", "Part A1B2-00417 is here", "Part A one B two dash zero zero four one seven is here"),
+        ("zh", "Call 4417.", "Call 四四幺七."),
+        ("zh", "Error 404", "Error 四零四"),
+        ("zh", "built in 2026.", "built in 二零二六."),
+        ("zh", "Version 2.10", "Version 二点十"),
+        ("en", "升级到2.10", "升级到two point ten"),
+        ("en", "2026年", "twenty twenty-six年"),
+        ("en", "型号XJ-300A", "型号X J杠三零零A"),
+        ("en", "拨打119", "拨打one one nine"),
+    ],
+)
+def test_numbers_of_another_language_are_read_as_what_they_are(numbers: str, text: str, reading: str) -> None:
+    assert tidy(MIXED.read(text, Options(numbers=numbers))) == tidy(reading)  # type: ignore[arg-type]

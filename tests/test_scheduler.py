@@ -342,6 +342,98 @@ def test_nothing_begins_while_one_of_a_higher_priority_could(
         )
 
 
+def between(*voices: str, priority: Priority = Priority.TEXT) -> Job:
+    """A job of voice "a" whose utterances are of these voices; "" is the job's."""
+    made = job(len(voices), priority)
+    made.utterances = [Utterance(n, (1,), voice=voice) for n, voice in enumerate(voices)]
+    return made
+
+
+def begin(entry: Entry) -> None:
+    entry.job.start()
+    entry.utterance, entry.stream = entry.job.utterances[entry.job.cursor], object()
+    entry.job.cursor += 1
+
+
+def test_a_job_is_in_the_pool_of_the_voice_that_speaks() -> None:
+    scheduler = Scheduler({"a": 1, "b": 1})
+    mixed, other = between("", "b", "b", ""), between("b", "a")
+    scheduler.add(mixed, 0.0)
+    scheduler.add(other, 0.0)
+    first, second = scheduler.entries
+    assert (first.voice, second.voice) == ("a", "b")
+    begin(first)
+    assert first.voice == "a"  # of its open stream, though the next utterance is of another
+    begin(second)
+    assert {scheduler.choose(float(n))[0].voice for n in range(1)} <= {"a", "b"}
+    first.stream = first.utterance = None
+    assert first.voice == "b"
+    assert scheduler.choose(1.0) == [second]  # b has one slot
+    second.stream = second.utterance = None
+    assert second.voice == "a"
+    chosen = scheduler.choose(1.0)
+    assert chosen in ([first], [second])
+
+
+@given(
+    st.lists(st.lists(st.sampled_from(("", "b", "c")), min_size=1, max_size=5), min_size=1, max_size=6),
+    st.integers(1, 3),
+    st.integers(1, 3),
+    st.data(),
+)
+def test_jobs_between_voices_are_served_in_order_and_no_pool_beyond_its_slots(
+    jobs: list[list[str]], a_slots: int, b_slots: int, data: st.DataObject
+) -> None:
+    """ "a" and "c" are voices of one pool, "b" is another."""
+    scheduler = Scheduler({"a": a_slots, "c": a_slots, "b": b_slots}, {"a": "x", "c": "x", "b": "y"})
+    pools = {"a": "x", "c": "x", "b": "y"}
+    slots = {"x": a_slots, "y": b_slots}
+    for voices in jobs:
+        scheduler.add(between(*voices), 0.0)
+    spoken: dict[int, list[int]] = {id(e.job): [] for e in scheduler.entries}
+    wanted = {id(e.job): len(e.job.utterances) for e in scheduler.entries}
+    rounds = 0
+    while batch := scheduler.choose(1.0):
+        rounds += 1
+        assert rounds < 200
+        (pool,) = {pools[e.voice] for e in batch}
+        assert len(batch) <= slots[pool]
+        scheduler.spent(batch, 0.01, 1.0)
+        for entry in batch:
+            if entry.stream is None:
+                begin(entry)
+            assert entry.utterance is not None
+            assert entry.voice == (entry.utterance.voice or "a")
+        for name, most in slots.items():
+            assert sum(e.stream is not None and pools[e.voice] == name for e in scheduler.entries) <= most
+        for entry in batch:
+            if data.draw(st.booleans()) or rounds > 100:
+                assert entry.utterance is not None
+                spoken[id(entry.job)].append(entry.utterance.index)
+                entry.stream = entry.utterance = None
+                if entry.exhausted:
+                    scheduler.remove(entry)
+    assert {key: len(order) for key, order in spoken.items()} == wanted
+    assert all(order == sorted(order) for order in spoken.values())
+
+
+def test_an_utterance_of_an_unknown_voice_is_a_pool_of_its_own() -> None:
+    """It is the worker that fails it."""
+    scheduler = Scheduler({"a": 1})
+    scheduler.add(between("gone"), 0.0)
+    assert scheduler.choose(0.0) == scheduler.entries
+
+
+def test_no_utterance_begins_before_all_of_the_one_before_was_handed_on() -> None:
+    scheduler = Scheduler({"a": 1})
+    scheduler.add(job(2), 0.0)
+    (entry,) = scheduler.entries
+    entry.pending.append(object())
+    assert scheduler.choose(0.0) == []
+    entry.stream = object()
+    assert scheduler.choose(0.0) == [entry]
+
+
 # -- one call for several utterances ----------------------------------------------------------------
 
 

@@ -18,6 +18,7 @@ import pytest
 import soundfile
 import zmq
 
+from tests import bundles
 from tests.daemon import ENDINGS, Daemon, receive, receive_until, running, send
 
 SENTENCE = "Pump four has stopped."
@@ -188,6 +189,19 @@ BAD: list[tuple[str, bytes | dict[str, Any], str, str]] = [
     ("no such job", {"op": "cancel", "job": "x-1"}, "unknown_job", "x-1"),
     ("frame", {"op": "synthesize", "text": "a" * 300_000}, "frame_too_large", "256"),
     ("version", {"op": "ping", "v": 2}, "bad_value", "v"),
+    ("markup", {"op": "synthesize", "text": "a", "markup": "xml"}, "bad_value", "ssml"),
+    (
+        "languages",
+        {"op": "synthesize", "text": "a", "languages": {"zh": {"top_k": 3}}},
+        "bad_value",
+        "languages: the voice 'tone' cannot be steered by it",
+    ),
+    (
+        "run voice",
+        {"op": "synthesize", "text": "a", "run_voices": {"zh": "tune"}},
+        "bad_value",
+        "run_voices.zh: unknown voice 'tune'",
+    ),
 ]
 
 
@@ -221,8 +235,21 @@ def test_a_frame_beyond_the_hard_limit_costs_only_its_own_connection(daemon: Dae
 
 def test_skipped_characters_are_counted(dealer: zmq.Socket[bytes]) -> None:
     send(dealer, op="synthesize", text="Ready 🎉 now\u200b.", reply="events")
-    accepted = receive_until(dealer, *ENDINGS)[0]
-    assert accepted["skipped"] == 2
+    accepted, *_, done = receive_until(dealer, *ENDINGS)
+    assert accepted["skipped"] == done["skipped"] == 2
+    assert done["marks"] == []
+
+
+def test_voices_of_one_sample_rate_may_speak_for_each_other() -> None:
+    others = (bundles.tone(work=1), bundles.tone(rate=16_000))
+    with running(bundles.tone(), *others) as daemon:
+        near, far = (path.name for path in others)
+        reading = {"numbers": "zh", "digits": "digits", "emoji": "skip", "language": "en"}
+        done = synthesize(daemon, run_voices={"zh": near, "en": "spell"}, markup="plain", **reading)
+        assert done["event"] == "done", done
+        refused = synthesize(daemon, run_voices={"zh": far})
+        assert (refused["code"], refused["hint"]) == ("bad_value", "choose a voice of the same sample rate")
+        assert "16000 Hz" in refused["message"]
 
 
 def test_a_duplicate_live_id_is_refused_until_the_first_has_ended(slow_bundle: Path) -> None:

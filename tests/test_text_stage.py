@@ -12,32 +12,55 @@ import pytest
 
 from edged.errors import UnsupportedText
 from edged.job import Job, Params, Priority, Utterance
+from edged.text.document import Words
+from edged.text.languages import readings_of
+from edged.text.prepare import Preparer
+from edged.text.script import Prepared, Script
 from edged.text.stage import TextStage
 from edged.voices.tone.frontend import ToneFrontend
 from tests.test_job import make_job
 
 
+def made(index: int) -> Prepared:
+    return Prepared(Utterance(index, (1,)), (), 1, 10, False)
+
+
+def text_of(script: Script) -> str:
+    (words,) = script.document
+    assert isinstance(words, Words)
+    return words.text
+
+
+def script(job: Job) -> Script:
+    return Script((Words(job.text),))
+
+
+def submit(stage: TextStage, job: Job) -> None:
+    stage.submit(job, script(job))
+
+
 class Gated:
-    """A frontend that yields one utterance a permission, and tells what it prepared."""
+    """Prepares one utterance a permission, and tells what it prepared."""
 
     def __init__(self) -> None:
         self.gate = threading.Semaphore(0)
-        self.prepared: queue.Queue[tuple[str, int]] = queue.Queue()
+        self.told: queue.Queue[tuple[str, int]] = queue.Queue()
 
-    def utterances(self, text: str, params: Params) -> Iterator[Utterance]:
-        for index in range(int(text.split()[1])):
+    def prepared(self, script: Script, voice: str, params: Params) -> Iterator[Prepared]:
+        name, count = text_of(script).split()
+        for index in range(int(count)):
             self.gate.acquire()
-            self.prepared.put((text.split()[0], index))
-            yield Utterance(index, (1,))
+            self.told.put((name, index))
+            yield made(index)
 
 
 class Failing:
     def __init__(self, error: Exception, after: int) -> None:
         self.error, self.after = error, after
 
-    def utterances(self, text: str, params: Params) -> Iterator[Utterance]:
+    def prepared(self, script: Script, voice: str, params: Params) -> Iterator[Prepared]:
         for index in range(self.after):
-            yield Utterance(index, (1,))
+            yield made(index)
         raise self.error
 
 
@@ -49,7 +72,7 @@ def make() -> Iterator[Any]:
         ready: queue.Queue[Job] = queue.Queue()
         changed: queue.Queue[None] = queue.Queue()
         crashes: list[BaseException] = []
-        stage = TextStage({"v": frontend}, ready.put, lambda: changed.put(None), crashes.append)
+        stage = TextStage(frontend, ready.put, lambda: changed.put(None), crashes.append)
         stage.start()
         stages.append((stage, frontend, crashes))
         return stage, ready, changed
@@ -67,9 +90,10 @@ def job(text: str, **fields: Any) -> Job:
 
 
 def test_a_job_goes_on_with_its_first_sentence_and_the_rest_follows(make: Any) -> None:
-    stage, ready, changed = make(ToneFrontend(160))
+    frontend = ToneFrontend(160)
+    stage, ready, changed = make(Preparer({"v": frontend}, readings_of([frontend])))
     made = job("One. Two. Three.")
-    stage.submit(made)
+    stage.submit(made, script(made))
     assert ready.get(timeout=5) is made
     while not made.prepared_all:
         changed.get(timeout=5)
@@ -80,13 +104,13 @@ def test_a_job_goes_on_with_its_first_sentence_and_the_rest_follows(make: Any) -
 def test_jobs_take_turns_and_urgent_ones_go_first(make: Any) -> None:
     frontend = Gated()
     stage, _, _ = make(frontend)
-    stage.submit(job("long 4"))
+    submit(stage, job("long 4"))
     frontend.gate.release()
-    assert frontend.prepared.get(timeout=5) == ("long", 0)
-    stage.submit(job("short 1"))
-    stage.submit(job("alarm 2", priority=Priority.IMPORTANT))
+    assert frontend.told.get(timeout=5) == ("long", 0)
+    submit(stage, job("short 1"))
+    submit(stage, job("alarm 2", priority=Priority.IMPORTANT))
     frontend.gate.release(6)
-    order = [frontend.prepared.get(timeout=5) for _ in range(6)]
+    order = [frontend.told.get(timeout=5) for _ in range(6)]
     # The thread was already waiting inside the long text's second sentence.
     assert order[0] == ("long", 1)
     assert order[1:3] == [("alarm", 0), ("alarm", 1)]
@@ -97,13 +121,13 @@ def test_a_cancelled_job_is_prepared_no_further(make: Any) -> None:
     frontend = Gated()
     stage, _, _ = make(frontend)
     cancelled = job("gone 100")
-    stage.submit(cancelled)
+    stage.submit(cancelled, script(cancelled))
     frontend.gate.release()
-    frontend.prepared.get(timeout=5)
+    frontend.told.get(timeout=5)
     cancelled.cancel()
-    stage.submit(job("next 1"))
+    submit(stage, job("next 1"))
     frontend.gate.release(5)
-    seen = {frontend.prepared.get(timeout=5)[0] for _ in range(2)}
+    seen = {frontend.told.get(timeout=5)[0] for _ in range(2)}
     assert "next" in seen
 
 
@@ -118,7 +142,7 @@ def test_a_failing_frontend_fails_its_job_and_keeps_the_text_private(
     ended = threading.Event()
     made = job("secret words", on_end=lambda _: ended.set())
     with caplog.at_level(logging.INFO, "edged"):
-        stage.submit(made)
+        stage.submit(made, script(made))
         assert ended.wait(5)
     assert made.error is not None
     assert made.error.code == code

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import re
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +17,9 @@ from edged.bundle import Bundle
 from edged.engine.buffers import Arena
 from edged.errors import MissingExtra
 from edged.job import Params, Utterance
+from edged.text.english import English
+from edged.text.prepare import prepare
+from edged.text.span import Options, apply
 from edged.voices import golden
 from tests import bundles
 
@@ -52,7 +57,7 @@ def bundle():
 
 
 def read(voice, text, **params):
-    return list(voice.frontend.utterances(text, Params(**params)))
+    return list(prepare(text, voice.frontend, params=Params(**params)))
 
 
 def speak(voice, utterance, **params):
@@ -67,10 +72,17 @@ def speak(voice, utterance, **params):
 
 
 def test_words_read_as_in_the_package(voice, package):
-    for text in [*SENTENCES, " ".join(SENTENCES)]:
-        words = voice.frontend.in_words(text)
+    for text in SENTENCES:
+        spans = English().spans(text, Options())
+        words = apply(text, [replace(span, spoken=re.sub(r"\bA\b", "eh", span.spoken)) for span in spans])
         expected = [tuple(package.ids(phonemes)) for phonemes in package.phonemize(words)]
-        assert [u.symbols for u in read(voice, text)] == expected, text
+        said = [number for u in read(voice, text) for number in u.symbols if number]
+        assert said == [number for ids in expected for number in ids if number], text
+
+
+def test_sentences_are_read_beside_each_other_as_alone(voice):
+    alone = [u.symbols for sentence in SENTENCES for u in read(voice, sentence)]
+    assert [u.symbols for u in read(voice, " ".join(SENTENCES))] == alone
 
 
 @pytest.mark.parametrize(
@@ -150,7 +162,7 @@ def test_long_text_fits_the_frames_at_every_speed(voice):
 def test_the_first_sentence_does_not_wait_for_the_rest(voice):
     text = "Hello there. " + "This is another sentence with several words. " * 2_000
     start = time.perf_counter()
-    first = next(voice.frontend.utterances(text, Params()))
+    first = next(prepare(text, voice.frontend))
     assert time.perf_counter() - start < 0.3
     assert first.symbols == read(voice, "Hello there.")[0].symbols
 
@@ -158,7 +170,7 @@ def test_the_first_sentence_does_not_wait_for_the_rest(voice):
 @settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.text(st.characters(codec="utf-8"), max_size=300), st.floats(0.5, 2.0))
 def test_no_text_breaks_the_frontend(voice, text, speed):
-    limit = voice.frontend.limit(speed)
+    limit = voice.frontend.limit(Params(speed=speed))
     for utterance in read(voice, text, speed=speed):
         assert utterance.symbols[0] == utterance.symbols[-1] == 0
         assert len(utterance.symbols) <= limit + frontend.PADS
@@ -186,7 +198,7 @@ def test_a_word_that_breaks_the_g2p_is_left_out(caplog):
         g2p, {c: i for i, c in enumerate("abcdefghijklmnopqrstuvwxyz ", 1)},
         max_symbols=100, max_frames=1000, max_letters=24,
     )  # fmt: skip
-    (utterance,) = reader.utterances("one secret two", Params())
+    (utterance,) = prepare("one secret two", reader)
     assert len(utterance.symbols) == len("one two") + 2
     assert "secret" not in caplog.text
 

@@ -15,9 +15,10 @@ from edged.engine.buffers import Arena
 from edged.errors import EngineError
 from edged.job import Params, Utterance
 from edged.settings import Engine
+from edged.text.prepare import prepare
 from edged.voices import golden
 from edged.voices.load import open_bundle
-from edged.voices.tone.frontend import PARAGRAPH_PAUSE_S, symbol
+from edged.voices.tone.frontend import symbol
 from tests import bundles
 
 
@@ -35,7 +36,7 @@ def say(voice, text, **params):
 def test_any_text_fits_and_sounds(text, speed):
     voice = bundles.voice(bundles.tone())
     most = Bundle.load(bundles.tone(), verify=False).limit("max_symbols")
-    utterances = list(voice.frontend.utterances(text, Params(speed=speed)))
+    utterances = list(prepare(text, voice.frontend, params=Params(speed=speed)))
     assert [u.index for u in utterances] == list(range(len(utterances)))
     assert all(1 <= len(u.symbols) <= most and any(u.symbols) for u in utterances)
     assert bool(utterances) == any(map(symbol, text))
@@ -46,7 +47,7 @@ def test_any_text_fits_and_sounds(text, speed):
 
 def test_no_character_with_a_sound_is_lost(voice):
     text = "word " * 300 + "x" * 1000 + ". Done!"
-    utterances = voice.frontend.utterances(text, Params())
+    utterances = prepare(text, voice.frontend)
     spoken = [s for u in utterances for s in u.symbols if s]
     assert spoken == [symbol(c) for c in text if symbol(c)]
 
@@ -73,7 +74,7 @@ def test_the_same_text_gives_the_same_samples_whatever_came_between(voice):
 
 
 def test_sentences_come_one_by_one(voice):
-    endless = voice.frontend.utterances("One. Two. " * 10_000, Params())
+    endless = prepare("One. Two. " * 10_000, voice.frontend)
     start = time.perf_counter()
     first = list(itertools.islice(endless, 3))
     assert [u.index for u in first] == [0, 1, 2]
@@ -81,8 +82,9 @@ def test_sentences_come_one_by_one(voice):
 
 
 def test_a_blank_line_is_a_pause(voice):
-    pauses = [u.pause_s for u in voice.frontend.utterances("One. Two\nthree\n\nFour.\n", Params())]
-    assert pauses == [0.0, 0.0, PARAGRAPH_PAUSE_S, 0.0]
+    pauses = [u.pause_s for u in prepare("One. Two\nthree\n\nFour.\n", voice.frontend)]
+    made = voice.frontend.pauses
+    assert pauses == [0.0, made.line, made.paragraph, 0.0]
 
 
 TEXTS = st.lists(

@@ -128,8 +128,7 @@ def test_a_real_voice_is_delivered_in_chunks_with_its_pauses(make: Any) -> None:
     spoken = basket.samples
     alone = voice.synthesizer.step([voice.synthesizer.open(first, Params())])[0].samples.copy()
     pause = np.zeros(RATE // 2, np.float32)
-    # The pause stands between the sentences, not after the last one.
-    assert np.array_equal(spoken, np.concatenate([alone, pause, alone]))
+    assert np.array_equal(spoken, np.concatenate([alone, pause, alone, pause]))
     assert made.timeline.audio_s == pytest.approx(spoken.size / RATE)
     assert 0 < made.timeline.synthesis_s < 5
     assert made.timeline.engine <= made.timeline.produced <= made.timeline.finished
@@ -409,3 +408,226 @@ def test_two_voices_take_turns(make: Any) -> None:
     # Seconds are shared, not calls; here the text is the one whose listener is about to hear a gap.
     assert spent["c"] >= 0.2 * (spent["c"] + spent["h"]) - max(s for _, s in between)
     assert heard.done.wait(10)
+
+
+# -- several voices in one job ---------------------------------------------------------------------
+
+
+class Voiced(Scripted):
+    """Says its own number, so that it can be heard who spoke; a different number of steps each time."""
+
+    def __init__(self, number: int, name: str, slots: int = 1, **options: Any) -> None:
+        super().__init__(name=name, **options)
+        self.number, self.max_batch = number, slots
+        self.params: list[Params] = []
+
+    def open(self, utterance: Utterance, params: Params) -> Stream:
+        self.params.append(params)
+        stream = [1 + utterance.index % self.steps, 10 * self.number + utterance.index - 1]
+        self.open_streams.add(id(stream))
+        return stream
+
+
+def mixed(count: int, offset: int = 0) -> list[Utterance]:
+    return [Utterance(n, (1,), voice=("", "b", "c")[(n + offset) % 3]) for n in range(count)]
+
+
+def said(samples: Samples) -> list[int]:
+    """The utterances as they are heard, a number each."""
+    heard = samples[::1_000].astype(int).tolist()
+    return [number for n, number in enumerate(heard) if n == 0 or number != heard[n - 1]]
+
+
+def test_a_job_between_voices_is_spoken_in_order_and_completely(make: Any) -> None:
+    voices = [Voiced(1, "a", steps=3), Voiced(2, "b", steps=2, slots=2), Voiced(3, "c")]
+    worker = make(*voices)
+    jobs = [job("a", *mixed(9, offset), id=str(offset)) for offset in range(5)]
+    for made, _ in jobs:
+        worker.submit(made)
+    for made, basket in jobs:
+        assert basket.done.wait(10)
+        assert made.state is JobState.DONE
+        expected = [10 * {"": 1, "b": 2, "c": 3}[u.voice] + u.index for u in made.utterances]
+        assert said(basket.samples) == expected
+        assert [c.last for c in basket.chunks].count(True) == 1
+        assert basket.chunks[-1].last
+    assert all(voice.open_streams == set() for voice in voices)
+    assert all(max(voice.batches) <= voice.max_batch for voice in voices)
+
+
+def test_two_real_voices_in_one_job_sound_as_each_alone(make: Any) -> None:
+    voices = [bundles.voice(bundles.tone()), bundles.voice(bundles.tone(work=1))]
+    names = [voice.card.name for voice in voices]
+    worker = make(*voices)
+    speed = Params(speed=1.5)
+    utterances = [
+        Utterance(0, (1, 2, 3), marks=("begin",)),
+        Utterance(1, (4, 5, 6), voice=names[1], params=speed, gain=0.5, pause_s=0.25, marks_after=("there",)),
+        Utterance(2, (7, 8, 9), lead_s=0.1, marks=("back",)),
+    ]
+    made, basket = job(names[0], *utterances)
+    worker.submit(made)
+    assert basket.done.wait(5)
+    expected: list[Samples] = []
+    times: list[tuple[str, float]] = []
+
+    def heard() -> float:
+        return sum(part.size for part in expected) / RATE
+
+    for utterance in utterances:
+        synthesizer = voices[names.index(utterance.voice or names[0])].synthesizer
+        stream = synthesizer.open(utterance, utterance.params or Params())
+        expected.append(np.zeros(round(utterance.lead_s * RATE), np.float32))
+        times += [(name, heard()) for name in utterance.marks]
+        expected.append(synthesizer.step([stream])[0].samples * np.float32(utterance.gain))
+        times += [(name, heard()) for name in utterance.marks_after]
+        expected.append(np.zeros(round(utterance.pause_s * RATE), np.float32))
+    assert np.array_equal(basket.samples, np.concatenate(expected))
+    assert [name for name, _ in made.marks] == ["begin", "there", "back"]
+    assert dict(made.marks) == pytest.approx(dict(times))
+
+
+def test_cancel_between_voices_frees_both(make: Any) -> None:
+    voices = [Voiced(1, "a", steps=4, delay_s=0.002), Voiced(2, "b", steps=4, delay_s=0.002)]
+    worker = make(*voices)
+    for wait in range(4, 20, 3):
+        made, basket = job("a", *(Utterance(n, (1,), voice=("", "b")[n % 2]) for n in range(1_000)))
+        worker.submit(made)
+        while len(basket.chunks) < wait:
+            time.sleep(0.001)
+        assert made.cancel()
+        worker.wake()
+        after, sink = job("b", Utterance(0, (1,)))
+        worker.submit(after)
+        assert sink.done.wait(5)
+        assert after.state is JobState.DONE
+        assert not any(chunk.last for chunk in basket.chunks)
+    assert all(voice.open_streams == set() for voice in voices)
+
+
+def test_a_fault_of_another_voice_fails_the_job_and_no_other(make: Any) -> None:
+    good, bad = Voiced(1, "a", steps=2), Voiced(2, "b")
+    bad.fail = EngineError("broken")
+    worker = make(good, bad)
+    made, basket = job("a", *(Utterance(n, (1,), voice="b" if n == 2 else "") for n in range(4)))
+    plain, sink = job("a", *(Utterance(n, (1,)) for n in range(8)))
+    worker.submit(made)
+    worker.submit(plain)
+    assert basket.done.wait(5)
+    assert made.error is not None
+    assert made.error.code == "engine"
+    assert said(basket.samples) == [10, 11]
+    assert sink.done.wait(5)
+    assert plain.state is JobState.DONE
+    assert good.open_streams == bad.open_streams == set()
+
+
+@pytest.mark.parametrize("voice", ["gone", "other"])
+def test_an_utterance_of_a_voice_that_cannot_join_in_fails_its_job(make: Any, voice: str) -> None:
+    other = Voiced(2, "other")
+    other.card = VoiceCard("other", "scripted", ("*",), 16_000, "", "", "")
+    worker = make(Voiced(1, "a"), other)
+    made, basket = job("a", Utterance(0, (1,)), Utterance(1, (1,), voice=voice))
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert made.error is not None
+    assert made.error.code == "internal"
+    after, sink = job("a", Utterance(0, (1,)))
+    worker.submit(after)
+    assert sink.done.wait(5)
+    assert after.state is JobState.DONE
+
+
+def test_a_deadline_holds_also_when_the_first_word_is_of_another_voice(make: Any) -> None:
+    busy, free = Voiced(2, "b", steps=100_000, delay_s=0.005), Voiced(1, "a")
+    worker = make(free, busy)
+    running, sound = job("b", Utterance(99_999, (1,)))
+    worker.submit(running)
+    while len(sound.chunks) < 2:
+        time.sleep(0.005)
+    late, basket = job(
+        "a", Utterance(0, (1,), voice="b", lead_s=1.0), deadline=time.monotonic() + 0.2, id="late"
+    )
+    worker.submit(late)
+    assert basket.done.wait(5)
+    assert late.error is not None
+    assert (late.error.code, basket.chunks) == ("deadline", [])
+    running.cancel()
+    worker.wake()
+
+
+def test_an_utterance_has_its_own_params(make: Any) -> None:
+    voice = Voiced(1, "a")
+    worker = make(voice)
+    hot = Params(temperature=0.9)
+    made, basket = job("a", Utterance(0, (1,)), Utterance(1, (1,), params=hot), Utterance(2, (1,)))
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert voice.params == [made.params, hot, made.params]
+
+
+def test_silences_wait_for_room_and_keep_nobody_waiting(make: Any) -> None:
+    worker = make(Scripted())
+    made, basket = job("v", Utterance(0, (1,), pause_s=30.0), Utterance(1, (1,)))
+    other, sink = job("v", *(Utterance(n, (1,)) for n in range(20)), id="other")
+    write = basket.write
+
+    def fill(chunk: AudioChunk) -> None:
+        write(chunk)
+        basket.room = len(basket.chunks) % 7 != 0
+
+    basket.write = fill  # type: ignore[method-assign]
+    worker.submit(made)
+    worker.submit(other)
+    assert sink.done.wait(5)
+    until = time.monotonic() + 10
+    while not basket.done.is_set() and time.monotonic() < until:
+        basket.room = True
+        worker.wake()
+        time.sleep(0.001)
+    assert made.state is JobState.DONE
+    assert basket.samples.size == 2_000 + 30 * RATE
+    assert made.timeline.audio_s == pytest.approx(basket.samples.size / RATE)
+
+
+def test_cancel_within_a_silence_ends_it(make: Any) -> None:
+    worker = make(Scripted())
+    made, basket = job("v", Utterance(0, (1,), pause_s=3_000_000.0))
+    worker.submit(made)
+    while len(basket.chunks) < 50:
+        time.sleep(0.001)
+    assert made.cancel()
+    worker.wake()
+    after, sink = job("v", Utterance(0, (1,)))
+    worker.submit(after)
+    assert sink.done.wait(5)
+    delivered = len(basket.chunks)
+    time.sleep(0.05)
+    assert len(basket.chunks) == delivered
+    assert not basket.chunks[-1].last
+
+
+def test_the_start_is_told_before_anything_is_heard_that_nobody_refined(make: Any) -> None:
+    told: list[int] = []
+    worker = make(Scripted())
+    made, basket = job("v", Utterance(0, (1,), lead_s=0.1), Utterance(1, (1,)))
+    made.params = Params(refine=True, show_refined=True)
+    made.on_start = lambda _: told.append(len(basket.chunks))
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert told == [0]
+
+
+def test_marks_behind_everything_come_before_the_end(make: Any) -> None:
+    order: list[str] = []
+    worker = make(Scripted())
+    made, basket = job(
+        "v",
+        Utterance(0, (1,), marks=("a",), marks_after=("b", "c")),
+        on_mark=lambda _, name, time_s: order.append(f"{name} {time_s * RATE:.0f}"),
+        on_start=lambda _: order.append("started"),
+    )
+    made.on_end = lambda _: (order.append("ended"), basket.done.set())
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert order == ["started", "a 0", "b 1000", "c 1000", "ended"]

@@ -15,7 +15,7 @@ from typing import NoReturn
 import click
 
 from edged import __version__
-from edged.cli import audio, bundles, daemon, doctor, exits, info, speech, top, voice
+from edged.cli import audio, bundles, daemon, doctor, exits, info, lexicon, speech, top, voice
 from edged.cli.context import State, endpoint_options
 from edged.errors import EdgedError
 from edged.escape import printable_lines
@@ -34,6 +34,7 @@ COMMANDS = (
     bundles.bundle,
     voice.voice,
     audio.audio,
+    lexicon.lexicon,
     daemon.check_config,
     daemon.show_config,
     daemon.keys,

@@ -15,6 +15,8 @@ import click
 
 from edged.cli.context import Number, State, client_command, pass_state
 from edged.cli.exits import FAILED, complain, mute_stdout, naming, tell
+from edged.cli.explain import READING, check_options, explain
+from edged.cli.options import Speaker, reading_options, sampling_option
 from edged.cli.render import Spinner, on_terminal
 from edged.errors import BadValue, FrameTooLarge, Starting
 
@@ -38,21 +40,6 @@ ASK_AGAIN_S = 0.25  # a daemon that is starting
 PRIORITIES = ("important", "message", "text", "notification", "progress")
 
 
-class Speaker(click.types.StringParamType):
-    """A speaker code, which is too long to type: also @FILE."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        if not str(value).startswith("@"):
-            return str(value)
-        path = Path(str(value)[1:])
-        with naming(str(path)):
-            data = path.read_bytes()
-        try:
-            return data.decode().strip()
-        except UnicodeDecodeError:
-            self.fail(f"{path} is not UTF-8 text", param, ctx)
-
-
 @click.command()
 @click.argument("text", nargs=-1, required=True)
 @click.option("--out", metavar="FILE|-", help="Write the audio here instead of speaking it; - is stdout.")
@@ -68,12 +55,15 @@ class Speaker(click.types.StringParamType):
 @click.option("--top-p", type=Number(0.01, 1.0), help="Draw from this share of the likely sounds.")
 @click.option("--top-k", type=click.IntRange(1, 1000), help="Draw from so many likely sounds.")
 @click.option("--repetition-penalty", type=Number(0.1, 10.0), help="Above 1 avoids repeated sounds.")
+@sampling_option
 @click.option("--refine/--no-refine", default=None, help="Rewrite the text first, as it would be said.")
 @click.option("--oral", type=click.IntRange(0, 9), help="Refine: how colloquial.")
 @click.option("--laugh", type=click.IntRange(0, 2), help="Refine: how much laughter.")
 @click.option("--break", "break_", type=click.IntRange(0, 7), help="Refine: how many pauses.")
 @click.option("--show-refined", is_flag=True, default=None, help="Print what the text was rewritten to.")
 @click.option("--speaker", type=Speaker(), metavar="CODE|@FILE", help="A speaker code, or a file with one.")
+@reading_options
+@click.option("--explain", "explained", is_flag=True, help="Print how it would be said; speak nothing.")
 @click.option("--wait/--no-wait", default=True, help="Return when it is spoken, or at once.")
 @client_command
 @pass_state
@@ -85,6 +75,7 @@ def say(
     audio_format: str | None,
     sample_rate: int,
     wait: bool,
+    explained: bool,
     **options: Any,
 ) -> int:
     """Speak TEXT, or with --out make a file of it.
@@ -96,7 +87,13 @@ def say(
     edged say --out door.ogg "Door open."
     date | edged say -
     edged say --out - "A long text" | aplay
+    edged say --explain "It is 5 °C at 12:30."
+    edged say --voice heart --run-voice zh=bao "Line 3: 出口关闭."
     """
+    if explained:
+        check_options(click.get_current_context())
+        asked = {name: value for name, value in options.items() if name in READING and value is not None}
+        return _once_started(lambda: explain(state, _words(text), **asked), state.timeout_s)
     if options["show_refined"] and not wait:
         raise click.UsageError("--show-refined waits for the text, --no-wait for nothing")
     if out is None:
@@ -113,13 +110,17 @@ def say(
     else:
         _check_place(out)
         options.update(format=audio_format or _format_of(out), sample_rate=sample_rate)
-    words = _stdin() if text == ("-",) else " ".join(text)
+    told = 0
+    words = _words(text)
     with state.client() as client, Spinner(wait and not state.as_json) as spinner:
 
         def see(event: AnyEvent) -> None:
             state.saw(event)
             spinner.see(event)
-            if skipped := getattr(event, "skipped", 0):
+            nonlocal told
+            skipped = getattr(event, "skipped", 0)
+            if skipped > told:  # `done` knows of more than `accepted`
+                told = skipped
                 complain(f"warning: {skipped} characters have no sound and are left out")
 
         def attempt() -> int:
@@ -209,6 +210,10 @@ def _format_of(out: str) -> str:
         fault = f"no audio format has the suffix {suffix}" if suffix else f"the name {out} has no suffix"
         raise click.UsageError(f"{fault}: give --format, or one of {' '.join(SUFFIXES)}")
     return SUFFIXES[suffix]
+
+
+def _words(text: tuple[str, ...]) -> str:
+    return _stdin() if text == ("-",) else " ".join(text)
 
 
 def _stdin() -> str:

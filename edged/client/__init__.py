@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 from edged.client.blocking import Client, Stream
 from edged.client.endpoint import Curve
 from edged.client.results import Chunk, Synthesis
-from edged.protocol import Accepted, Done
+from edged.protocol import Accepted, Done, Explained
 
 if TYPE_CHECKING:
     from edged.client.aio import AsyncClient, AsyncStream
@@ -31,6 +31,7 @@ __all__ = [
     "Client",
     "Curve",
     "Done",
+    "Explained",
     "Stream",
     "Synthesis",
 ]

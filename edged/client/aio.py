@@ -15,13 +15,13 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from edged import protocol
-from edged.client.base import AudioOptions, Base, Scope, SpeechOptions
+from edged.client.base import AudioOptions, Base, ReadingOptions, Scope, SpeechOptions
 from edged.client.call import Answer, Call, OnEvent
 from edged.client.connection import FRAME_KB
 from edged.client.endpoint import Curve
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
 from edged.errors import EdgedError
-from edged.protocol import Accepted, Audio, Done
+from edged.protocol import Accepted, Audio, Done, Explained
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -77,8 +77,9 @@ class AsyncClient(Base):
         """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted.
 
         Options (see `SpeechOptions`): voice, speed, volume, seed, priority, deadline_ms, on_disconnect,
-        and what else the voice has controls for: temperature, top_p, top_k, repetition_penalty, refine, oral,
-        laugh, break_, show_refined, speaker.
+        how the text is read (`ReadingOptions`): markup, language, numbers, digits, emoji, date_order,
+        run_voices; and what else the voice has controls for: temperature, top_p, top_k, repetition_penalty,
+        languages, refine, oral, laugh, break_, show_refined, speaker.
         """
         request = self._speak(text, wait, options)
         call = await self._send(request, long=wait)
@@ -115,6 +116,14 @@ class AsyncClient(Base):
         return AsyncStream(self, request, on_event)
 
     # -- everything else ------------------------------------------------------------------------
+
+    async def explain(self, text: str, **options: Unpack[ReadingOptions]) -> Explained:
+        """How the text would be spoken: what is left out, how it is read, where it is cut. Nothing is spoken.
+
+        Options (see `ReadingOptions`): voice, markup, language, numbers, digits, emoji, date_order,
+        run_voices.
+        """
+        return await self._ask(self._explain(text, options), Explained, long=True)
 
     async def cancel(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.CancelReply:
         """Cancels by the daemon's job number, by a request's id, or by scope."""

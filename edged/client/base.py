@@ -6,12 +6,13 @@ No thread and no waiting. The daemon checks the values. Neighbours: `connection`
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
-from typing import Literal, TypedDict
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypedDict, cast
 
 from edged import protocol
 from edged.client.connection import FRAME_KB, Connection
 from edged.client.endpoint import Curve
+from edged.controls import DateOrder, Digits, Emoji, Markup, Numbers, Spoken
 from edged.errors import did_you_mean
 from edged.paths import client_endpoint
 from edged.protocol import Format, PriorityName
@@ -20,21 +21,40 @@ OnDisconnect = Literal["finish", "cancel"]
 Scope = Literal["job", "mine", "all"]
 
 
-class SpeechOptions(TypedDict, total=False):
-    """How a text is spoken.
+class ReadingOptions(TypedDict, total=False):
+    """What is read, and how; None is the daemon's default.
 
-    voice: a name from `voices()`; "" is the daemon's default. volume: linear gain, 0.0 to 4.0. seed: the
+    voice: a name from `voices()`; "" is the daemon's default. markup: plain (the default), ssml or chattts.
+    language: zh or en, of a text that does not show its own. numbers: auto, zh or en. digits: auto or
+    digits, one by one. emoji: skip or name. date_order: mdy, dmy or ymd. run_voices: {"zh": name} or "en":
+    the voice that speaks what the first one cannot, or "spell".
+    """
+
+    voice: str
+    markup: Markup
+    language: Literal["", Spoken]
+    numbers: Numbers | None
+    digits: Digits | None
+    emoji: Emoji | None
+    date_order: DateOrder | None
+    run_voices: Mapping[Spoken, str] | None
+
+
+class SpeechOptions(ReadingOptions, total=False):
+    """How a text is spoken: the options of `ReadingOptions`, and these.
+
+    volume: linear gain, 0.0 to 4.0. seed: the
     same seed gives the same samples. priority: important, message, text (the default), notification,
     progress. deadline_ms: fail instead of starting later than this. on_disconnect: whether a vanished
     client's job is finished (the default of speak) or cancelled (of synthesize).
 
     The rest is refused by a voice that has no such control (`voices()` shows them); None is the daemon's
     default. speed: 0.5 to 2.0. temperature, top_p, top_k, repetition_penalty: how sounds are drawn.
+    languages: {"zh": {"temperature": 0.2}}, these four where a language is spoken.
     refine: rewrite the text as it would be said; oral (0 to 9), laugh (0 to 2) and break_ (0 to 7) steer
     that. show_refined: what came of it is in `Started.refined` and `Done.refined`. speaker: a speaker code.
     """
 
-    voice: str
     speed: float | None
     volume: float
     seed: int
@@ -45,6 +65,7 @@ class SpeechOptions(TypedDict, total=False):
     top_p: float | None
     top_k: int | None
     repetition_penalty: float | None
+    languages: Mapping[Spoken, Mapping[str, float]] | None
     refine: bool | None
     oral: int | None
     laugh: int | None
@@ -97,20 +118,27 @@ class Base:
     def _speak(self, text: str, wait: bool, options: SpeechOptions) -> protocol.Speak:
         _known("speak", options, SpeechOptions.__annotations__)
         reply: protocol.Reply = "events" if wait else "ack"
-        return protocol.Speak(id=self._id(), client=self._connection.name, text=text, reply=reply, **options)
+        given = cast("dict[str, Any]", options)  # the daemon checks the values
+        return protocol.Speak(id=self._id(), client=self._connection.name, text=text, reply=reply, **given)
 
     def _synthesize(self, text: str, stream: bool, options: AudioOptions) -> protocol.Synthesize:
         _known("stream" if stream else "synthesize", options, AudioOptions.__annotations__)
+        given = cast("dict[str, Any]", options)  # the daemon checks the values
         if stream:
-            options = {"format": "pcm_s16le", **options}
+            given = {"format": "pcm_s16le", **given}
         return protocol.Synthesize(
             id=self._id(),
             client=self._connection.name,
             text=text,
             reply="events",
             stream=stream,
-            **options,
+            **given,
         )
+
+    def _explain(self, text: str, options: ReadingOptions) -> protocol.Explain:
+        _known("explain", options, ReadingOptions.__annotations__)
+        given = cast("dict[str, Any]", options)  # the daemon checks the values
+        return protocol.Explain(id=self._id(), client=self._connection.name, text=text, **given)
 
     def _cancel(self, job: str, target: str, scope: Scope) -> protocol.Cancel:
         client = self._connection.name

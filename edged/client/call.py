@@ -11,7 +11,7 @@ from edged import protocol
 from edged.errors import EdgedError
 from edged.protocol import AnyEvent
 
-_LAST = (*protocol.TERMINAL, protocol.ReloadReply)  # of a long call
+_LAST = (*protocol.TERMINAL, protocol.ReloadReply, protocol.Explained)  # of a long call
 Answer = tuple[AnyEvent, bytes]
 OnEvent = Callable[[AnyEvent], None]
 

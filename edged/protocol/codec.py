@@ -6,7 +6,7 @@ Schema generated from the same types. Neighbours: `requests` and `events` have t
 
 from __future__ import annotations
 
-from typing import Any, get_type_hints
+from typing import Any, get_args, get_type_hints
 
 import msgspec
 
@@ -117,14 +117,38 @@ def _bad_value(exc: msgspec.ValidationError, request_type: type[Request], data: 
     """msgspec says "Expected `float`, got `str` - at `$.speed`"; people read it in other words."""
     text, _, path = str(exc).partition(" - at `$")
     name = path.rstrip("`").lstrip(".")
-    attributes = {field.encode_name: field.name for field in msgspec.structs.fields(request_type)}
-    annotation = get_type_hints(request_type, include_extras=True).get(attributes.get(name, ""))
-    if annotation is None:  # "Object missing required field `text`"
-        missing = text.partition("`")[2].rstrip("`")
-        return BadValue(f"the field {missing!r} is missing", "it is required")
-    value = data.get(name)
+    quoted = text.partition("`")[2].rstrip("`")
+    if not name:  # "Object missing required field `text`"
+        return BadValue(f"the field {quoted!r} is missing", "it is required")
+    annotation: Any = request_type
+    value: Any = data
+    for part in name.split("."):
+        annotation = _field(annotation, part)
+        value = value[part]
+    if group := _struct(annotation):
+        known = [field.encode_name for field in msgspec.structs.fields(group)]
+        if isinstance(value, dict):  # "Object contains unknown field `fr`"
+            guess = did_you_mean(quoted, known)
+            return BadValue(
+                f"{name}: unknown field {_shorten(quoted)}", guess or f"one of: {', '.join(known)}"
+            )
+        return BadValue(f"{name}: expected an object with {', '.join(known)}, got {_shorten(value)}")
     guess = did_you_mean(value, map(str, choices_of(annotation))) if isinstance(value, str) else ""
     expected = describe(annotation, name)
     return BadValue(
         f"{name}: expected {expected}, got {_shorten(value)}", guess or "all fields: edged protocol --schema"
     )
+
+
+def _struct(annotation: Any) -> type[msgspec.Struct] | None:
+    """The struct that a field holds, perhaps in a union with None."""
+    kinds = [annotation, *get_args(annotation)]
+    return next((k for k in kinds if isinstance(k, type) and issubclass(k, msgspec.Struct)), None)
+
+
+def _field(annotation: Any, name: str) -> Any:
+    """The type of a field of a struct, by the field's name on the wire."""
+    group = _struct(annotation)
+    assert group is not None
+    attribute = next(f.name for f in msgspec.structs.fields(group) if f.encode_name == name)
+    return get_type_hints(group, include_extras=True)[attribute]

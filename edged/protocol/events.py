@@ -51,12 +51,32 @@ class Audio(Event, kw_only=True, frozen=True, tag="audio"):
     last: bool = False
 
 
+class MarkTime(msgspec.Struct, kw_only=True, frozen=True):
+    """When a mark of the text comes, in seconds from the beginning of the job's audio."""
+
+    name: str
+    time_s: float
+
+
+class Mark(Event, kw_only=True, frozen=True, tag="mark"):
+    """A mark of the text was reached. Sent as the audio is made, between `started` and `done`, so ahead of
+    the audio itself.
+
+    time_s: where the mark is, in seconds from the beginning of the job's audio. name: as in the text; "" on
+    the socket that publishes events, which tells nothing of a text.
+    """
+
+    name: str
+    time_s: float
+
+
 class Done(Event, kw_only=True, frozen=True, tag="done"):
     """The job ended well. For reply=final of `synthesize` the whole audio is the next frame.
 
     rtf: synthesis seconds per second of audio. first_audio_ms: from receipt to the first audio
     leaving for the socket or the loudspeaker. refined: with show_refined, the text that was said, a
-    sentence a line.
+    sentence a line. marks: all marks of the text, in order. skipped: characters that were not spoken, also
+    those that were found after `accepted`.
     """
 
     audio_s: float
@@ -67,6 +87,8 @@ class Done(Event, kw_only=True, frozen=True, tag="done"):
     sample_rate: int = 0
     warnings: list[str] = []
     refined: str = ""
+    marks: list[MarkTime] = []
+    skipped: int = 0
 
 
 class Cancelled(Event, kw_only=True, frozen=True, tag="cancelled"):
@@ -80,6 +102,66 @@ class Failed(Event, kw_only=True, frozen=True, tag="failed"):
     message: str
     retryable: bool
     hint: str = ""
+
+
+class SkippedInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """Characters of one kind that are not spoken. codepoint: such as U+1F680. name: their name in Unicode, ""
+    for none."""
+
+    character: str
+    codepoint: str
+    name: str
+    count: int
+    why: str
+
+
+class RunInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """A stretch of the text that is read in one language by one voice. language: "" where none is known.
+    said: the stretch in words."""
+
+    language: str
+    text: str
+    said: str
+    voice: str
+
+
+class ReadingInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """A figure, a sign or a word that is read otherwise than it is written. kind: cardinal, date, unit ..."""
+
+    written: str
+    spoken: str
+    kind: str
+
+
+class UtteranceInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """A piece that is spoken at once. ids: the voice's own symbols in it, of at most `limit` (0: not known).
+
+    lead_s, pause_s: silence before and after it, in seconds.
+    """
+
+    said: str
+    ids: int
+    limit: int
+    lead_s: float
+    pause_s: float
+    voice: str
+    language: str
+
+
+class Explained(Event, kw_only=True, frozen=True, tag="explained"):
+    """Answer to `explain`. voice, languages: of the request.
+
+    truncated: a list would have more than 2,000 entries, and the later ones are not told.
+    """
+
+    voice: str
+    languages: list[str]
+    skipped: list[SkippedInfo]
+    runs: list[RunInfo]
+    readings: list[ReadingInfo]
+    utterances: list[UtteranceInfo]
+    warnings: list[str]
+    truncated: bool = False
 
 
 class CancelReply(Event, kw_only=True, frozen=True, tag="cancel_reply"):
@@ -247,9 +329,11 @@ AnyEvent = (
     Accepted
     | Started
     | Audio
+    | Mark
     | Done
     | Cancelled
     | Failed
+    | Explained
     | CancelReply
     | StatusReply
     | VoicesReply

@@ -12,11 +12,19 @@ from msgspec import Meta
 
 from edged.controls import (
     Break,
+    DateOrder,
+    Digits,
+    Emoji,
+    Languages,
     Laugh,
+    Markup,
+    Numbers,
     Oral,
     Penalty,
+    RunVoices,
     SpeakerCode,
     Speed,
+    Spoken,
     Temperature,
     TopK,
     TopP,
@@ -37,17 +45,36 @@ class Request(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=T
     client: Name = ""
 
 
-class Speech(Request, kw_only=True, frozen=True, omit_defaults=True):
-    """Fields of both speech operations.
+class Reading(Request, kw_only=True, frozen=True, omit_defaults=True):
+    """Fields that say what is to be read, by whom and how. None: as the configuration says.
 
-    From speed to speaker: which of them a voice takes is in its `controls`; absent is the configuration's
-    or else the voice's own. refine: the model first rewrites the text as it would be said; oral (how
-    colloquial), laugh and break (pauses) steer that and turn it on; show_refined: what came out is told
-    in `started` and `done`. speaker: a speaker code instead of the voice's own speaker.
+    markup: what the text is written in. language: of a text that does not show its own, "" for the voice's.
+    numbers: the language of numbers; digits: "digits" reads plain numbers one digit at a time; emoji: left
+    out, or by name; date_order: of dates in figures whose order their form does not show. run_voices: by
+    language, the voice that speaks what `voice` cannot, or "spell".
     """
 
     text: str
     voice: Name = ""
+    markup: Markup = "plain"
+    language: Literal["", Spoken] = ""
+    numbers: Numbers | None = None
+    digits: Digits | None = None
+    emoji: Emoji | None = None
+    date_order: DateOrder | None = None
+    run_voices: RunVoices | None = None
+
+
+class Speech(Reading, kw_only=True, frozen=True, omit_defaults=True):
+    """Fields of both speech operations, with those of `Reading`.
+
+    From speed to speaker: which of them a voice takes is in its `controls`; absent is the configuration's
+    or else the voice's own. languages: what is drawn otherwise where one language is spoken. refine: the
+    model first rewrites the text as it would be said; oral (how colloquial), laugh and break (pauses) steer
+    that and turn it on; show_refined: what came out is told in `started` and `done`. speaker: a speaker code
+    instead of the voice's own speaker.
+    """
+
     volume: Annotated[float, Meta(ge=0.0, le=4.0)] = 1.0
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
     speed: Speed | None = None
@@ -55,6 +82,7 @@ class Speech(Request, kw_only=True, frozen=True, omit_defaults=True):
     top_p: TopP | None = None
     top_k: TopK | None = None
     repetition_penalty: Penalty | None = None
+    languages: Languages | None = None
     refine: bool | None = None
     oral: Oral | None = None
     laugh: Laugh | None = None
@@ -80,6 +108,10 @@ class Synthesize(Speech, kw_only=True, frozen=True, tag="synthesize"):
     format: Format = "wav"
     sample_rate: Annotated[int, Meta(ge=0, le=192_000)] = 0
     stream: bool = False
+
+
+class Explain(Reading, kw_only=True, frozen=True, tag="explain"):
+    """How the text would be spoken: what is left out, how it is read, where it is cut. Nothing is spoken."""
 
 
 class Cancel(Request, kw_only=True, frozen=True, tag="cancel"):
@@ -116,10 +148,11 @@ class Reload(Request, kw_only=True, frozen=True, tag="reload"):
     """Read the configuration and the bundles again, without dropping a job."""
 
 
-AnyRequest = Speak | Synthesize | Cancel | Status | Voices | Stats | Ping | Reload
+AnyRequest = Speak | Synthesize | Explain | Cancel | Status | Voices | Stats | Ping | Reload
 OPERATIONS: dict[str, type[Request]] = {
     "speak": Speak,
     "synthesize": Synthesize,
+    "explain": Explain,
     "cancel": Cancel,
     "status": Status,
     "voices": Voices,

@@ -11,6 +11,7 @@ from typing import Literal
 
 Language = Literal["zh", "en"]
 Alphabet = Literal["ipa", "pinyin"]
+LANGUAGES: tuple[Language, ...] = ("zh", "en")
 SAY_AS = ("cardinal", "ordinal", "digits", "characters", "date", "time", "telephone", "unit")
 
 
@@ -90,12 +91,14 @@ Document = tuple[Item, ...]
 class Said:
     """A stretch in words of one language: what a voice's frontend gets. "" where no language is known.
 
-    phonemes: only of an alphabet that the voice takes; tag: a token of the model, and then no text.
+    read: whether a reader put it into words, so that a lone A is the letter. phonemes: only of an alphabet
+    that the voice takes; tag: a token of the model, and then no text.
     """
 
     text: str
     language: Language | Literal[""] = ""
     style: Style = PLAIN
+    read: bool = False
     phonemes: Phonemes | None = None
     tag: str = ""
 

@@ -2,24 +2,25 @@
 
 A sentence without Han characters is English; in a sentence with some, so is a stretch of Latin letters that
 is a clause: three words, or two of which one is a function word. A name between Han characters (打开
-Bluetooth 设置) is part of the Chinese, and so are the numbers beside it. Neighbours: the readers of the
-languages below, frontends above.
+Bluetooth 设置) is part of the Chinese, and so are the numbers beside it. Where the options name a language of
+numbers, what has figures is read in that one. Neighbours: the readers of the languages below, frontends
+above.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import Literal, Protocol
+from dataclasses import dataclass, replace
+from typing import Protocol
 
-from edged.text.span import Options, Span, apply
-
-Language = Literal["zh", "en"]
+from edged.text.document import Language
+from edged.text.span import Options, Span, apply, settled
 
 _SENTENCE = re.compile(r"(?:[^。！？!?.\n]|\.(?!\s|$))+(?:[。！？!?\n]+|\.(?=\s|$)|$)|[。！？!?.\n]+")
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _LATIN = re.compile("[A-Za-z]")
+_FIGURE = re.compile(r"\d|[²³¹¼-¾⁰-₉⅐-ↈ①-⓿]")
 _WITHOUT_HAN = re.compile("[^\u2e80-\u9fff\uf900-\ufaff\uff01-\uff0f\uff1a-\uff20\U00020000-\U0003ffff]+")
 # A number's unit and the parts of an address are no words.
 _WORD = re.compile(r"(?<![\w@./:\-])(?<!\d )[A-Za-z]?[a-z]+(?:['’][a-z]+)?(?![\w@/:]|[.\-]\w)")
@@ -30,6 +31,25 @@ _FUNCTION_WORDS = frozenset(
 _BESIDE_HAN = re.compile(r"^[\d.,%]+(?=\s)")
 _BESIDE_HAN_AFTER = re.compile(r"(?<=\s)[\d.,%]+$")
 _WORDS_OF_A_CLAUSE = 3
+# Read in the language of the text around them, with their figures: they are words, not numbers.
+_ONE_WORD = frozenset(("url", "email", "hashtag"))
+_CODES = frozenset(("identifier", "acronym", "math", "width"))
+# What a number is, told to a reader that does not see the words around it: words of its own language.
+_AROUND: dict[Language, dict[str, tuple[str, str]]] = {
+    "zh": {
+        "version": ("版本", ""),
+        "telephone": ("电话", ""),
+        "identifier": ("编号", ""),
+        "date": ("", "年"),
+    },
+    "en": {
+        "version": ("version ", ""),
+        "telephone": ("dial ", ""),
+        "identifier": ("serial number ", ""),
+        "date": ("in ", ""),
+    },
+}
+_PASSES = 2
 
 
 class Reader(Protocol):
@@ -107,12 +127,49 @@ class MixedReader:
         self._default = default
 
     def spans(self, text: str, options: Options) -> list[Span]:
-        made: list[Span] = []
-        for run in runs(text, self._default):
-            for span in self._readers[run.language].spans(text[run.start : run.end], options):
-                made.append(Span(run.start + span.start, run.start + span.end, span.spoken, span.kind))
-        return made
+        """Of a text that has no letters, `options.language` decides, then the default of this reader."""
+        if _HAN.search(text) and _LATIN.search(text):  # what was read may show another language around it
+            return settled(text, lambda part: self._once(part, options), _PASSES)
+        return self._once(text, options)
 
     def read(self, text: str, options: Options | None = None) -> str:
         """The text as it is said."""
         return apply(text, self.spans(text, options or Options()))
+
+    def spans_of(self, text: str, language: Language, options: Options) -> list[Span]:
+        """Of a text that is one run. A language without a reader is left as it is written."""
+        reader = self._readers.get(language)
+        if reader is None or not text:
+            return []
+        spans = reader.spans(text, options)
+        if options.numbers in ("auto", language) or options.numbers not in self._readers:
+            return spans
+        return [self._in_language(text, span, options, options.numbers) for span in spans]
+
+    def _once(self, text: str, options: Options) -> list[Span]:
+        made: list[Span] = []
+        for run in runs(text, options.language or self._default):
+            for span in self.spans_of(text[run.start : run.end], run.language, options):
+                made.append(Span(run.start + span.start, run.start + span.end, span.spoken, span.kind))
+        return made
+
+    def _in_language(self, text: str, span: Span, options: Options, language: Language) -> Span:
+        """The span read in that language if it has figures and is no word that has some."""
+        written = text[span.start : span.end]
+        if not _FIGURE.search(written) or _is_one_word(written, span.kind):
+            return span
+        reader = self._readers[language]
+        before, after = _AROUND[language].get(span.kind, ("", ""))
+        if span.kind == "date" and not written.isdigit():  # not a year alone
+            before = after = ""
+        begin, end = len(before), len(before) + len(written)
+        told = reader.spans(before + written + after, options)
+        if any(other.start < begin or other.end > end for other in told):
+            begin, told = 0, reader.spans(written, options)
+        inner = [Span(other.start - begin, other.end - begin, other.spoken, other.kind) for other in told]
+        return replace(span, spoken=apply(written, inner).strip())
+
+
+def _is_one_word(written: str, kind: str) -> bool:
+    """Whether figures stand in it as letters do: an address, or a code of letters and figures."""
+    return kind in _ONE_WORD or (kind in _CODES and " " not in written and _LATIN.search(written) is not None)

@@ -42,7 +42,7 @@ MAC = (
 )
 VERSION = (
     r"(?<![\w.])(?:(?P<mark>v\.?|V\.?(?=\d{1,6}\.\d))(?P<marked>\d{1,6}(?:\.\d{1,6}){0,4})|(?P<bare>\d{1,6}(?:\.\d{1,6}){2,4}))"
-    r"(?:[-+.]?(?P<stage>alpha|beta|rc|RC|dev|post|build)[.-]?(?P<count>\d{1,4})?)?(?![\w]|\.\d)"
+    r"(?:[-+.]?(?P<stage>alpha|beta|rc|RC|dev|post|build)(?:[.-]?(?P<count>\d{1,4}))?)?(?![\w]|\.\d)"
 )
 
 _BASE = (

@@ -15,7 +15,7 @@ from edged.text.document import Language
 KINDS = frozenset(
     """cardinal ordinal decimal negative fraction percent range score ratio date time money telephone
     identifier version ip mac url email roman unit math acronym hashtag emoji width markup abbreviation
-    traditional""".split()
+    traditional lexicon""".split()
 )
 _CLINGING = ".,;:!?"  # marks that a word follows after a space
 _EAST_ASIAN = "\u2e80"  # from here on scripts put no spaces between words
@@ -55,7 +55,7 @@ def apply(text: str, spans: Sequence[Span]) -> str:
 
     A space is added where two words would run together; East Asian scripts need none.
     """
-    return "".join(gap + said for _, _, gap, said in _pieces(text, spans))
+    return "".join(gap + said for _, _, gap, said in pieces(text, spans))
 
 
 def then(text: str, first: Sequence[Span], second: Sequence[Span]) -> list[Span]:
@@ -63,7 +63,7 @@ def then(text: str, first: Sequence[Span], second: Sequence[Span]) -> list[Span]
     places: list[tuple[int, int, int, int]] = []  # start and end, in the text and in what is said
     said: list[str] = []
     at = 0
-    for start, end, gap, out in _pieces(text, first):
+    for start, end, gap, out in pieces(text, first):
         places.append((start, end, at + len(gap), at + len(gap) + len(out)))
         said += (gap, out)
         at = places[-1][3]
@@ -123,8 +123,9 @@ def _origin(place: tuple[int, int, int, int], at: int, kinds: dict[int, str], en
     return start + min(max(at, begin), stop) - begin
 
 
-def _pieces(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int, str, str]]:
-    """Read and unread stretches in order: start, end, the space before it if any, what is said."""
+def pieces(text: str, spans: Sequence[Span]) -> Iterator[tuple[int, int, str, str]]:
+    """Read and unread stretches in order: start, end, the space before it if any, what is said (""
+    where a reader left it out)."""
     last = ""  # the last character so far
     at = 0
     cut = False  # something was left out here

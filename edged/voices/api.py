@@ -1,4 +1,4 @@
-"""What a voice is: a frontend that turns text into utterances and a synthesizer that speaks them.
+"""What a voice is: a frontend that makes ids of words and a synthesizer that speaks them.
 
 Types only. The frontend runs on the text thread, the synthesizer on the engine thread; a voice shares
 nothing between the two but its bundle. One package per model family implements both.
@@ -6,18 +6,21 @@ nothing between the two but its bundle. One package per model family implements 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 from edged.controls import COMMON
 from edged.errors import EdgedError
 from edged.job import Params, Samples, Utterance
+from edged.text.document import Alphabet, Encoded, Said
+from edged.text.split import Pauses
 
 
 @dataclass(frozen=True, slots=True)
 class VoiceCard:
-    """What a client may know about a voice. controls: the fields of a request that steer it."""
+    """What a client may know about a voice. controls: the fields of a request that steer it; markups: what
+    a text for it may be written in."""
 
     name: str
     family: str
@@ -27,16 +30,35 @@ class VoiceCard:
     licence: str
     bundle: str
     controls: tuple[str, ...] = COMMON
+    markups: tuple[str, ...] = ("plain", "ssml")
 
 
 class Frontend(Protocol):
-    """Text to utterances. Text thread only."""
+    """What a voice makes of words. Text thread only.
 
-    def utterances(self, text: str, params: Params) -> Iterator[Utterance]:
-        """Sentence by sentence, lazily, so that the first can be spoken while the next is prepared.
+    languages: of the words it can say, "*" for all, which are then not read; alphabets: of the phonemes it
+    takes as they are; tags: tokens of its model that may stand between words. pauses: what silence it wants
+    behind a sentence.
+    """
 
-        `text` has passed `edged.text.check`. Every utterance fits the voice's maximum shapes.
-        """
+    @property
+    def languages(self) -> tuple[str, ...]: ...
+    @property
+    def alphabets(self) -> frozenset[Alphabet]: ...
+    @property
+    def tags(self) -> frozenset[str]: ...
+    @property
+    def pauses(self) -> Pauses: ...
+
+    def encode(self, said: Sequence[Said]) -> Encoded:
+        """The ids of a sentence, of any length. Linear in it."""
+
+    def limit(self, params: Params) -> int:
+        """Most ids of an utterance that is spoken like this."""
+
+    def utterance(self, index: int, ids: Sequence[int], params: Params) -> Utterance | None:
+        """The utterance of at most `limit` ids, which fits the voice's maximum shapes; None of ids without
+        any sound. Raises `RequestError`."""
 
 
 class Stream(Protocol):

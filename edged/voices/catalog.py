@@ -16,6 +16,7 @@ from pathlib import Path
 import msgspec
 
 from edged.bundle import MANIFEST, Bundle, find
+from edged.controls import Languages, RunVoices
 from edged.engine import preflight
 from edged.engine.buffers import Arena
 from edged.engine.plan import PlanRow
@@ -30,6 +31,7 @@ from edged.voices.api import Voice, VoiceCard
 from edged.voices.child import python
 from edged.voices.demand import demand
 from edged.voices.load import cards, open_bundle
+from edged.voices.partners import misfit
 
 log = logging.getLogger("edged.voices")
 BUILT_IN = "hibari"
@@ -160,7 +162,7 @@ def check_choices(settings: Settings, cards: Mapping[str, VoiceCard], absent: Co
             f"the loaded voices are: {', '.join(cards)}",
         )
     defaults = {n: v for n, v in settings.voices.defaults.items() if n in cards or n not in absent}
-    _check_defaults(defaults, cards)
+    _check_defaults(defaults, cards, absent)
 
 
 def _check_names(bundles: Sequence[Bundle]) -> None:
@@ -184,16 +186,25 @@ def _check_names(bundles: Sequence[Bundle]) -> None:
                 )
 
 
-def _check_defaults(defaults: Mapping[str, VoiceDefaults], cards: Mapping[str, VoiceCard]) -> None:
-    """Each is of a loaded voice, and sets only what the voice can be steered by."""
+def _check_defaults(
+    defaults: Mapping[str, VoiceDefaults], cards: Mapping[str, VoiceCard], absent: Collection[str]
+) -> None:
+    """Each is of a loaded voice, sets only what the voice can be steered by, and names only voices that can
+    speak for it."""
     for name, wanted in defaults.items():
         card = cards.get(name)
         if card is None:
             hint = f"{did_you_mean(name, cards)} the loaded voices are: {', '.join(cards)}".strip()
             raise ConfigError(f"voices.defaults: {name!r} is in none of the loaded bundles", hint)
+        for language in RunVoices.__struct_fields__:
+            partner = getattr(wanted.run_voices, language)
+            if partner and partner not in absent and (wrong := misfit(partner, language, card, cards)):
+                raise ConfigError(f"voices.defaults.{name}.run_voices.{language}: {wrong[0]}", wrong[1])
         for control in msgspec.structs.fields(VoiceDefaults):
             value = getattr(wanted, control.name)
-            if value is not None and value is not False and control.encode_name not in card.controls:
+            if value is None or value is False or value == Languages() or control.name == "run_voices":
+                continue
+            if control.encode_name not in card.controls:
                 raise ConfigError(
                     f"voices.defaults.{name}.{control.encode_name}: this voice cannot be steered by it",
                     f"it can by: {', '.join(card.controls)}",

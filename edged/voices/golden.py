@@ -14,6 +14,7 @@ import numpy as np
 from edged.bundle import Golden
 from edged.errors import EngineError
 from edged.job import Params, Samples
+from edged.text.prepare import prepare
 from edged.voices.api import Voice
 
 # Edges of the bands in Hz: about an octave each, where speech has its energy.
@@ -24,7 +25,7 @@ _FLOOR_DB = -80.0  # quieter than this is silence whatever the rounding
 def speak(voice: Voice, text: str, params: Params) -> Samples:
     """All samples of a text, pauses between utterances left out."""
     pieces: list[Samples] = []
-    for utterance in voice.frontend.utterances(text, params):
+    for utterance in prepare(text, voice.frontend, params=params):
         stream = voice.synthesizer.open(utterance, params)
         try:
             ended = False

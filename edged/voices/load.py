@@ -17,11 +17,12 @@ from edged.voices.api import Voice, VoiceCard
 
 Opener = Callable[[Bundle, settings.Engine, Arena], "list[Voice]"]
 
-# Family -> its package, and what steers its voices.
-_FAMILIES: dict[str, tuple[str, tuple[str, ...]]] = {
-    "chattts": ("edged.voices.chattts", GENERATIVE),
-    "hibari": ("edged.voices.hibari", COMMON),
-    "tone": ("edged.voices.tone", COMMON),
+_MARKUPS = ("plain", "ssml")
+# Family -> its package, what steers its voices, and what a text for them may be written in.
+_FAMILIES: dict[str, tuple[str, tuple[str, ...], tuple[str, ...]]] = {
+    "chattts": ("edged.voices.chattts", GENERATIVE, (*_MARKUPS, "chattts")),
+    "hibari": ("edged.voices.hibari", COMMON, _MARKUPS),
+    "tone": ("edged.voices.tone", COMMON, _MARKUPS),
 }
 
 
@@ -30,7 +31,7 @@ def open_bundle(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
     family = _FAMILIES.get(bundle.manifest.family)
     if family is None:
         raise BundleFamilyUnknown(f"{bundle.path}: voice family {bundle.manifest.family!r} is unknown")
-    package, _ = family
+    package, *_ = family
     opener: Opener = import_module(package).open_bundle
     return opener(bundle, config, arena)
 
@@ -38,7 +39,7 @@ def open_bundle(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
 def cards(bundle: Bundle) -> list[VoiceCard]:
     """What the manifest tells about the voices; loads nothing."""
     manifest = bundle.manifest
-    _, controls = _FAMILIES.get(manifest.family, ("", COMMON))
+    _, controls, markups = _FAMILIES.get(manifest.family, ("", COMMON, _MARKUPS))
     return [
         VoiceCard(
             name=voice.name,
@@ -49,6 +50,7 @@ def cards(bundle: Bundle) -> list[VoiceCard]:
             licence=manifest.licence.weights,
             bundle=manifest.name,
             controls=controls,
+            markups=markups,
         )
         for voice in manifest.voices
     ]

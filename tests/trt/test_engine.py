@@ -12,6 +12,7 @@ from edged import settings
 from edged.bundle import Bundle
 from edged.errors import EngineError
 from edged.job import Params
+from edged.text.prepare import prepare
 from tests.cuda.fake import Fake
 from tests.trt import bundles
 from tests.trt.voices import TEXT, speak, standins, synth_of, voices
@@ -28,7 +29,7 @@ def test_it_speaks_as_onnx_runtime_does(onnx: Bundle, tmp_path: Path, version: s
         with voices(bundle) as (opened, _):
             spoken = speak(opened, [(0, TEXT, 9)], steps=300)
             synth = synth_of(opened)
-            early = synth.open(next(iter(opened[0].frontend.utterances(TEXT, Params()))), Params(seed=5))
+            early = synth.open(next(iter(prepare(TEXT, opened[0].frontend))), Params(seed=5))
             for _ in range(3):
                 synth.step([early])
             synth.close(early)

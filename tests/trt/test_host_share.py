@@ -18,6 +18,7 @@ import pytest
 from edged.bundle import Bundle
 from edged.compiler.chattts.random_checkpoint import TINY, make_checkpoint
 from edged.job import Params
+from edged.text.prepare import prepare
 from edged.voices.api import Voice
 from edged.voices.chattts import data
 from tests.cuda.fake import Fake
@@ -42,7 +43,7 @@ def shares(opened: list[Voice], world: Any, rows: int, joins: int) -> Iterator[t
 
     def begin(seed: int) -> Any:
         params = Params(seed=seed)
-        return synth.open(next(iter(opened[0].frontend.utterances(TEXT, params))), params)
+        return synth.open(next(iter(prepare(TEXT, opened[0].frontend, params=params))), params)
 
     streams = [begin(seed) for seed in range(rows)]
     for number in range(STEPS):

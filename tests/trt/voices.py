@@ -13,6 +13,7 @@ from edged import settings
 from edged.bundle import Bundle
 from edged.engine.buffers import Arena
 from edged.job import Params
+from edged.text.prepare import prepare
 from edged.voices.api import Voice
 from edged.voices.chattts import data
 from edged.voices.chattts.synth import ChatSynthesizer
@@ -78,7 +79,7 @@ def speak(
         while waiting and len(live) < synth.max_batch and waiting[0] * 2 <= clock:
             number = waiting.pop(0)
             voice, text, seed = wanted[number]
-            (first, *_) = opened[voice].frontend.utterances(text, Params())
+            (first, *_) = prepare(text, opened[voice].frontend)
             live[number] = synth.open(first, Params(seed=seed))
         numbers = list(live)
         for number, piece in zip(numbers, synth.step([live[n] for n in numbers]), strict=True):

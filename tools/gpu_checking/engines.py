@@ -81,6 +81,7 @@ def _steps(path: Path) -> dict[str, Any]:
     from edged.bundle import Bundle
     from edged.engine.buffers import Arena
     from edged.job import Params
+    from edged.text.prepare import prepare
     from edged.voices.load import open_bundle
 
     begin = time.monotonic()
@@ -89,7 +90,7 @@ def _steps(path: Path) -> dict[str, Any]:
     loaded_s = time.monotonic() - begin
     params = Params()
     times = []
-    for utterance in islice(voice.frontend.utterances(TEXT, params), 1):
+    for utterance in islice(prepare(TEXT, voice.frontend, params=params), 1):
         stream = voice.synthesizer.open(utterance, params)
         last = False
         while not last and len(times) < STEPS:

@@ -28,11 +28,11 @@ from edged.compiler.parts import Progress
 from edged.engine import select
 from edged.engine.api import Engine
 from edged.engine.buffers import Arena
-from edged.job import Params
+from edged.text.languages import readings_of
+from edged.text.prepare import prepare
 from edged.voices.chattts import data
 from edged.voices.chattts.frontend import ChatFrontend
 from edged.voices.chattts.generator import Generator, prompt_rows
-from edged.voices.chattts.reading import reader
 from edged.voices.chattts.synth import SpeakerData
 from edged.voices.chattts.tokens import Tokens
 from edged.voices.chattts.voice import engine, speaker_data
@@ -59,14 +59,14 @@ def prompts(bundle: Bundle) -> list[Prompt]:
     person = data.read(bundle.data_path("speakers"), data.Speakers).voices[0]
     frontend = ChatFrontend(
         Tokens(bundle.data_path("tokenizer")),
-        reader(),
         most=bundle.limit("max_text"),
         speaker=0,
         embedded=bool(person.code),
     )
     codebooks = bundle.limit("codebooks")
     nothing = np.zeros((0, codebooks), np.int64)
-    firsts = [next(iter(frontend.utterances(text, Params())), None) for text in VERIFICATION]
+    readings = readings_of([frontend])
+    firsts = [next(prepare(text, frontend, readings=readings), None) for text in VERIFICATION]
     return [prompt_rows(first.symbols, nothing, codebooks) for first in firsts if first is not None]
 
 

@@ -29,7 +29,7 @@ _VERSION = re.compile(
     r"(?P<tail>[-+]?(?:alpha|beta|rc|RC|dev|build|b)\.?\d{0,6})?(?![A-Za-z0-9]|\.\d)"
 )
 _VERSION_BEFORE = re.compile(
-    r"(?:版本号?|固件|软件|升级[到至]|更新[到至]|[Vv]ersion|[Ff]irmware|Python|Windows|Ubuntu|Android|iOS|Linux)"
+    r"(?:版本号?|固件|软件|升级[到至为]?|更新[到至]|[Vv]ersion|[Ff]irmware|Python|Windows|Ubuntu|Android|iOS|Linux)"
     r"(?:是|为|：|:|\s)*$"
 )
 _CODE = re.compile(
@@ -47,7 +47,7 @@ _DIGIT_CODE = re.compile(
     r"|(?<![\dA-Za-z.-])(?:\d{3,12}-0\d{0,11}|0\d{1,11}-\d{1,12})(?![\dA-Za-z-]|\.\d)"
 )
 _ROOM = re.compile(
-    r"(?<![\dA-Za-z.,])\d{3,5}(?=\s?(?:室|房|会议室|教室|路公交|路车|国道|省道|次列车|航班|宿舍))"
+    r"(?<![\dA-Za-z.,])\d{3,5}(?=\s?(?:室|房|会议室|教室|路公交|路车|国道|省道|次列车|航班|宿舍|不锈钢|型钢))"
 )
 _THREAD = re.compile(
     r"(?<![A-Za-z0-9])M(\d{1,3}(?:\.\d)?)\s?[x×*X]\s?(\d{1,3}(?:\.\d{1,3})?)"
@@ -57,6 +57,7 @@ _PROTECTION = re.compile(r"(?<![A-Za-z0-9])IP\s?([0-6X])([0-9X])(K?)(?![A-Za-z0-
 _LETTERS = re.compile(r"(?<![A-Za-z'])[A-Z]{2,6}(?![A-Za-z'])")
 _PH = re.compile(r"(?<![A-Za-z])pH(?![A-Za-z])")
 _AND = re.compile(r"(?<![A-Za-z])([A-Z]{1,3})&([A-Z]{1,3})(?![A-Za-z])")
+_SLASHED = re.compile(r"(?<![A-Za-z0-9/])([A-Z])/([A-Z])(?![A-Za-z0-9/])")
 _PIECE = re.compile(r"[A-Za-z]+|\d+(?:\.\d+)?|.")
 _LONG = 3  # digits of a code from which on they are read one by one
 _MARKS = {"-": "杠", "_": "下划线", "/": "斜杠", ".": "点", "+": "加"}
@@ -96,12 +97,16 @@ def _code(match: re.Match[str], scene: Scene) -> Span | None:
 
 def _is_measure(match: re.Match[str], scene: Scene) -> bool:
     """A number and its unit (24V, 4-20mA, 10x20mm), or a power of ten (1e-3)."""
-    measure = _MEASURED.match(scene.view, match.start(), match.end())
-    if measure is None:
-        return False
-    end = measure.end()
-    unit = units.read(scene.view, end, spaced=False)
-    return end == match.end() or (unit is not None and unit.end >= match.end())
+    end = match.start()
+    while measure := _MEASURED.match(scene.view, end, match.end()):
+        end = measure.end()
+        unit = units.read(scene.view, end, spaced=False)
+        if end == match.end() or (unit is not None and unit.end >= match.end()):
+            return True
+        if unit is None or not scene.view.startswith("/", unit.end):  # 6kV/0.4kV
+            return False
+        end = unit.end + 1
+    return False
 
 
 def pieces(code: str) -> str:
@@ -153,6 +158,11 @@ def _and(match: re.Match[str], _: Scene) -> Span:
     return whole(match, f"{letters(match[1])} and {letters(match[2])}", "acronym")
 
 
+def _slashed(match: re.Match[str], _: Scene) -> Span:
+    """I/O, A/D."""
+    return whole(match, f"{match[1]} {match[2]}", "acronym")
+
+
 RULES = (
     Rule(_STANDARD, _standard),
     Rule(_PROTECTION, _protection, "I"),
@@ -163,4 +173,9 @@ RULES = (
     Rule(_DIGIT_CODE, _digit_code, "-"),
     Rule(_ROOM, _room),
 )
-LETTER_RULES = (Rule(_PH, _spelled, "H"), Rule(_AND, _and, "&"), Rule(_LETTERS, _abbreviation))
+LETTER_RULES = (
+    Rule(_PH, _spelled, "H"),
+    Rule(_AND, _and, "&"),
+    Rule(_SLASHED, _slashed, "/"),
+    Rule(_LETTERS, _abbreviation),
+)

@@ -40,11 +40,12 @@ _CURRENCIES = {
 }
 _BY_LENGTH = "|".join(re.escape(sign) for sign in sorted(_CURRENCIES, key=len, reverse=True))
 _BEFORE = re.compile(
-    rf"(?<![A-Za-z])(?P<m>-)?(?P<c>{_BY_LENGTH})\s?(?P<n>-)?(?P<a>{NUMBER})(?:\s?[-~]\s?(?:(?P=c))?(?P<b>{NUMBER}))?(?P<s>\s?[千百]?[万亿]|\s?[千百])?(?P<w>元)?(?![\d.]\d)"
+    rf"(?<![A-Za-z])(?P<m>-)?(?P<c>{_BY_LENGTH})\s?(?P<n>-)?(?P<a>{NUMBER})(?:\s?[-~]\s?(?:(?P=c))?(?P<b>{NUMBER}))?(?P<s>\s?[千百]?[万亿]|\s?[千百]|[kKMB](?![A-Za-z0-9]))?(?P<w>元)?(?![\d.]\d)"
 )
 _AFTER = re.compile(
     rf"(?<![\dA-Za-z.,])(?P<a>{NUMBER})(?P<s>\s?[千百]?[万亿])?\s?(?P<c>{_BY_LENGTH})(?![A-Za-z0-9])"
 )
+_LETTERS = {"k": "千", "K": "千", "M": "百万", "B": "十亿"}
 _CODED = frozenset("元")
 
 
@@ -65,6 +66,7 @@ def _yuan(amount: str) -> str:
 def _before(match: re.Match[str], _: Scene) -> Span:
     name = _CURRENCIES[match["c"]]
     scale = (match["s"] or "").strip()
+    scale = _LETTERS.get(scale, scale)
     a, b = match["a"], match["b"]
     sign = "负" if match["m"] or match["n"] else ""
     long_part = len(a.partition(".")[2]) > 2

@@ -55,7 +55,9 @@ _SPELLED = frozenset(
     ("http", "https", "ftp", "ftps", "sftp", "www", "ws", "wss", "rtsp", "cn", "io", "tcp", "html", "php")
 )
 _VOWEL = re.compile("[aeiouy]")
-_SYLLABLE = re.compile("^(?:[^aeiou][aeiouy][^aeiou]|org|app)$")
+_SYLLABLE = re.compile(
+    "^(?:[^aeiou][aeiouy][^aeiou]|[aeiou](?:ct|dd|ff|ld|ll|nd|pp|ps|rg|rt|sk)|go|my|me|we|no|up|to|on|do|so)$"
+)
 
 
 def spelled(written: str) -> str:

@@ -20,10 +20,6 @@ _QUANTITY = re.compile(
     rf"(?:\s?(?P<sep>[-~]|至|到)\s?(?P<bsign>(?<!-)[-+])?(?P<b>{NUMBER}))?(?P<scale>\s?[%‰])?"
 )
 _ANY_DIGITS = re.compile(r"\d+")
-_ORDINAL = re.compile(r"(?<=第)\s?(\d{1,16})(?:(\s?[-~/、至到])\s?(\d{1,16}))?(?![\d.:])")
-_ENGLISH_ORDINAL = re.compile(r"(?<![\dA-Za-z.])(\d{1,4})(?:st|nd|rd|th)(?![A-Za-z0-9])")
-_HASH = re.compile(r"#\s?(\d{1,4})(?![\dA-Za-z.])|(?<![\dA-Za-z.])(\d{1,4})#(?!\d)")
-_NO = re.compile(r"(?:(?<![A-Za-z])[Nn][OoRr]\.?\s?|№\s?)(\d{1,6})(?![\dA-Za-z.])")
 _FRACTION = re.compile(
     r"(?<![\d/.A-Za-z])(?P<sign>-)?(?:(?P<w>\d{1,3})[ ])?(?P<n>\d{1,5})/(?P<d>\d{1,5})(?![\d/]|\.\d)"
 )
@@ -42,6 +38,7 @@ _CURRENT = re.compile(
 )
 _CURRENT_AFTER = re.compile(r"\s?(AC|DC)(?![A-Za-z0-9])")
 _DIAMETER = re.compile(rf"(?<![A-Za-z])[ΦØø]\s?({NUMBER})(?![\d.])")
+_RATE = re.compile(r"/(10{1,3})\s?(?=[A-Za-zμ])")
 _CURRENTS = {"AC": "交流", "DC": "直流"}
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹⁻⁺", "0123456789-+")
 _SIGNS = {"-": "负", "+": "正", "±": "正负", "+/-": "正负", "~": "约", "≈": "约"}
@@ -81,10 +78,19 @@ def _quantity(match: re.Match[str], scene: Scene) -> Span:
         said += _between(match, scene) + (_SIGNS[match["bsign"]] if match["bsign"] else "") + other
         kind = "range"
     if unit is not None:
-        return Span(start, unit.end, said + unit.name, "unit")
+        return _with_rate(start, said, unit, masked)
     if _MONEY_AFTER.match(masked, end):
         kind = "money"
     return Span(start, end, said, kind)
+
+
+def _with_rate(start: int, said: str, unit: units.Unit, masked: str) -> Span:
+    """20L/100km: per so many of the other unit."""
+    rate = _RATE.match(masked, unit.end)
+    other = units.read(masked, rate.end(), spaced=False) if rate else None
+    if rate is None or other is None:
+        return Span(start, unit.end, said + unit.name, "unit")
+    return Span(start, other.end, f"{said}{unit.name}每{cardinal(rate[1])}{other.name}", "unit")
 
 
 def _stands(sign: str, before: str, spaced: bool) -> bool:
@@ -136,29 +142,12 @@ def _scaled(match: re.Match[str], sign: str | None, scene: Scene) -> str:
     return said
 
 
-def _ordinal(match: re.Match[str], _: Scene) -> Span:
-    said = cardinal(match[1])
-    if match[3]:
-        joint = match[2].strip()
-        said += {"-": "到", "~": "到", "/": "斜杠"}.get(joint, joint) + cardinal(match[3])
-    return whole(match, said, "ordinal")
-
-
-def _english_ordinal(match: re.Match[str], _: Scene) -> Span:
-    return whole(match, f"第{cardinal(match[1])}", "ordinal")
-
-
-def _numbered(match: re.Match[str], _: Scene) -> Span:
-    """#3 and 3# are 三号, as is No. 3."""
-    said = cardinal(next(filter(None, match.groups())))
-    follows = match.string.startswith("号", match.end())
-    return whole(match, said if follows else f"{said}号", "ordinal")
-
-
 def _fraction(match: re.Match[str], scene: Scene) -> Span | None:
     if not int(match["d"]):
         return None
     start = match.start("n") if match["w"] is None else match.start("w")
+    if scene.after(match.end()).lstrip()[:1] == "=" and not match["w"] and not match["sign"]:
+        return whole(match, f"{cardinal(match['n'])}除以{cardinal(match['d'])}", "math")
     said = fraction(match["n"], match["d"])
     if match["w"]:
         said = f"{cardinal(match['w'])}又{said}"
@@ -228,14 +217,7 @@ def _rest(match: re.Match[str], _: Scene) -> Span:
 
 
 # Before codes, which would take their letters, and after them.
-EARLY = (
-    Rule(_ORDINAL, _ordinal, "第"),
-    Rule(_ENGLISH_ORDINAL, _english_ordinal, "tnrd"),
-    Rule(_NO, _numbered, "oOrR№"),
-    Rule(_HASH, _numbered, "#"),
-    Rule(_CURRENT, _current, "C"),
-    Rule(_SCIENTIFIC, _scientific, "eE"),
-)
+EARLY = (Rule(_CURRENT, _current, "C"), Rule(_SCIENTIFIC, _scientific, "eE"))
 RULES = (
     Rule(_VULGAR, _vulgar, "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"),
     Rule(_FRACTION, _fraction, "/"),

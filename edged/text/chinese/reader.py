@@ -6,7 +6,7 @@ and none is tried twice at a place. Neighbours: the modules of this package have
 
 from __future__ import annotations
 
-from edged.text.chinese import codes, emoji, money, net, quantities, signs, telephone, times
+from edged.text.chinese import codes, emoji, money, net, ordinals, quantities, signs, telephone, times
 from edged.text.chinese.rule import Scene, collect
 from edged.text.chinese.view import View
 from edged.text.span import Options, Span, settled
@@ -16,6 +16,7 @@ _RULES = (
     *emoji.RULES,
     *net.RULES,
     *times.RULES,
+    *ordinals.RULES,
     *quantities.EARLY,
     *signs.ROMAN,
     *money.RULES,

@@ -28,9 +28,15 @@ _GREEK = {
     for alphabet in ("αβγδεζηθικλμνξοπρστυφχψω", "ΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡΣΤΥΦΧΨΩ")
     for letter, name in zip(alphabet, _GREEK_NAMES, strict=True)
 } | {"ς": "西格马"}
-_GREEK_LETTER = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])")
+_GREEK_LETTER = re.compile(
+    r"(?<![\u0370-\u03ff])[\u0391-\u03a1\u03a3-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])"
+)
 _ROMAN_WORD = re.compile(
-    r"(?:(?<=第)|(?<![A-Za-z0-9]))(?=[IVX])(?:X{0,2})(?:IX|IV|V?I{0,3})(?=\s?[级类期区段章部卷])|(?<=第)(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})(?!\s?[A-Za-z0-9])"
+    r"(?:(?<=第)|(?<![A-Za-z0-9]))(?=[IVX])(?:X{0,2})(?:IX|IV|V?I{0,3})(?=\s?[级类期区段章部卷])|(?<![A-Za-z0-9])(?=[IVX]{2})X{0,2}(?:IX|IV|V?I{0,3})(?=\s?型)|(?<=第)(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3})(?!\s?[A-Za-z0-9])"
+)
+_ROMAN_NAME = re.compile(
+    r"(?<![A-Za-z])(?:Phase|Class|Type|Part|Chapter|Section|Stage|Level|Zone|Category|Grade|Group|Mark|Line|Unit|Version)\s"
+    r"(?P<it>(?=[IVX])X{0,2}(?:IX|IV|V?I{0,3}))(?![A-Za-z0-9'])"
 )
 _NUMERAL = re.compile(r"[^\x00-\x7f\u3000-\u3020\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff01-\uff0f]")
 _SQUARE = re.compile(r"(?<=[A-Za-z)）\u4e00-\u9fff])[²³]")
@@ -96,13 +102,21 @@ def _greek(match: re.Match[str], _: Scene) -> Span:
 def _roman(match: re.Match[str], _: Scene) -> Span | None:
     if not match.group():
         return None
+    return whole(match, _roman_number(match.group()), "roman")
+
+
+def _roman_name(match: re.Match[str], _: Scene) -> Span:
+    return Span(match.start("it"), match.end("it"), _roman_number(match["it"]), "roman")
+
+
+def _roman_number(numeral: str) -> str:
     total = 0
     before = 0
-    for letter in reversed(match.group()):
+    for letter in reversed(numeral):
         worth = {"I": 1, "V": 5, "X": 10}[letter]
         total += worth if worth >= before else -worth
         before = max(before, worth)
-    return whole(match, cardinal(str(total)), "roman")
+    return cardinal(str(total))
 
 
 def _numeral(match: re.Match[str], _: Scene) -> Span | None:
@@ -164,7 +178,7 @@ MARKUP = (
     Rule(_ENTITY, _markup, "&"),
     Rule(_EMPHASIS, _markup, "*_~`#-+>"),
 )
-ROMAN = (Rule(_ROMAN_WORD, _roman, "IVX"),)
+ROMAN = (Rule(_ROMAN_WORD, _roman, "IVX"), Rule(_ROMAN_NAME, _roman_name, "IVX"))
 RULES = (
     Rule(_SQUARE, _square, "²³"),
     Rule(_NUMERAL, _numeral),

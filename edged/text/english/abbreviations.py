@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 
 from edged.text.english.rule import Reading, Rule, Say, rule
+from edged.text.points import kept
 
 # always with their point; the point stays where it ends a sentence
 _POINTED = {
@@ -31,8 +32,9 @@ _POINTED = {
 # with or without a point, before a number or a single letter
 _BEFORE_NUMBER = {
     "Rev": "Revision", "rev": "revision", "Fig": "Figure", "fig": "figure", "Figs": "Figures",
-    "Sec": "Section", "Ch": "Chapter", "Vol": "Volume", "vol": "volume", "Eq": "Equation", "No": "Number",
-    "no": "number", "Nr": "Number", "Art": "Article", "pp": "pages", "p": "page", "App": "Appendix",
+    "Sec": "Section", "Ch": "Chapter", "ch": "chapter", "Vol": "Volume", "vol": "volume",
+    "Eq": "Equation", "No": "Number", "no": "number", "Nr": "Number",
+    "Art": "Article", "pp": "pages", "p": "page", "App": "Appendix",
     "Tab": "Table", "Ver": "Version", "ver": "version", "Mk": "Mark", "Pos": "Position",
     "pos": "position", "Stn": "Station", "Bldg": "Building", "Rm": "Room", "Ste": "Suite",
     "Flt": "Flight", "Nos": "Numbers", "nos": "numbers", "Pt": "Part", "ca": "about",
@@ -51,23 +53,16 @@ _RULERS = (
 )
 
 
-def _ends(match: re.Match[str]) -> str:
-    """The point that also ends a sentence: before a new line or the end of the text."""
-    after = match.string[match.end() : match.end() + 2].lstrip(" ")
-    return "." if not after or after[0] == "\n" else ""
-
-
 def _pointed(match: re.Match[str], say: Say) -> Reading:
-    text = match[0]
-    if text == "etc." and re.match(r" [A-Z]", match.string[match.end() : match.end() + 2]):
-        return Reading("abbreviation", "et cetera.")
-    return Reading("abbreviation", _POINTED[text] + _ends(match))
+    return Reading("abbreviation", _POINTED[match[0]] + kept(match.string, match.end()))
 
 
-def _before_number(match: re.Match[str], say: Say) -> Reading:
+def _before_number(match: re.Match[str], say: Say) -> Reading | None:
     """The letter of Rev. C belongs to it: no article, no Roman numeral."""
     short = match[0].partition(" ")[0].rstrip(".")
     letter = match.groupdict().get("letter")
+    if short.lower() == "no" and letter in ("I", "A"):
+        return None  # an answer, and a new sentence
     return Reading("abbreviation", f"{_BEFORE_NUMBER[short]} {letter}" if letter else _BEFORE_NUMBER[short])
 
 
@@ -76,11 +71,16 @@ def _doctor(match: re.Match[str], say: Say) -> Reading:
 
 
 def _saint(match: re.Match[str], say: Say) -> Reading:
+    if kept(match.string, match.end()):  # Main St. The next one
+        return Reading("abbreviation", "Street.")
     return Reading("abbreviation", "Saint")
 
 
 def _road(match: re.Match[str], say: Say) -> Reading:
-    return Reading("abbreviation", ("Street" if match["it"].startswith("St") else "Drive") + _ends(match))
+    return Reading(
+        "abbreviation",
+        ("Street" if match["it"].startswith("St") else "Drive") + kept(match.string, match.end()),
+    )
 
 
 def _versus(match: re.Match[str], say: Say) -> Reading:

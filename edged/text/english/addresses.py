@@ -88,9 +88,9 @@ _WORDS = (
 
 RULES: list[Rule] = [
     rule(shapes.EMAIL, _email, digits=False),
+    rule(shapes.URL, _url, digits=False),
     rule(shapes.MAC, _mac),
     rule(shapes.IPV4, _ipv4),
-    rule(shapes.URL, _url, digits=False),
     rule(shapes.IPV6, _ipv6),
 ]
 VERSIONS: list[Rule] = [

@@ -78,6 +78,37 @@ def _month_year(match: re.Match[str], say: Say) -> Reading | None:
     return _reading(date(int(match["year"]), _month(match), None, say))
 
 
+def _months(match: re.Match[str], say: Say) -> Reading:
+    """Jan-Mar 2026."""
+    first, last = (MONTHS[_NUMBER_OF[match[name][:3].lower()] - 1] for name in ("month", "until"))
+    year = f" {words.year(int(match['year']), say.british)}" if match["year"] else ""
+    return Reading("range", f"{first} to {last}{year}")
+
+
+def _week_of(match: re.Match[str], say: Say) -> Reading:
+    year = words.year(int(match["year"]), say.british)
+    return Reading("date", f"{say.cardinal(int(match['week']))}, {year}")
+
+
+def _fiscal(match: re.Match[str], say: Say) -> Reading:
+    return Reading("date", f"F Y {words.year(int(match[1]), say.british)}")
+
+
+def _slashed(match: re.Match[str], say: Say) -> Reading | None:
+    """12/2027: a month of a year."""
+    return _reading(date(int(match["year"]), int(match["m"]), None, say))
+
+
+def _month_days(match: re.Match[str], say: Say) -> Reading | None:
+    """Dec 24-26."""
+    first, last = int(match["day"]), int(match["last"])
+    if not 1 <= first < last <= 31:
+        return None
+    year = f", {words.year(int(match['year']), say.british)}" if match["year"] else ""
+    month = MONTHS[_month(match) - 1]
+    return Reading("range", f"{month} {say.ordinal(first)} to {say.ordinal(last)}{year}")
+
+
 def _year(match: re.Match[str], say: Say) -> Reading:
     return Reading("date", words.year(int(match["it"]), say.british))
 
@@ -117,6 +148,7 @@ def _week(match: re.Match[str], say: Say) -> Reading:
 _END = r"(?![\w]|[./-]\d)"
 _YEAR_WORDS = (
     "[Ii]n|[Ss]ince|[Uu]ntil|[Bb]y|[Yy]ear|[Dd]uring|[Bb]efore|[Aa]fter|[Ff]rom|[Oo]f|©|[Cc]opyright"
+    "|[Ss]pring|[Ss]ummer|[Aa]utumn|[Ff]all|[Ww]inter|[Ee]arly|[Ll]ate|[Mm]id"
 )
 _NOT_COUNTED = (
     r"(?= ?(?:$|[.,;:!?)\n](?!\d))| (?:the|we|it|was|is|and|or|to|with|a|an|he|she|they|for|when|because"
@@ -127,6 +159,12 @@ RULES: list[Rule] = [
     rule(rf"(?<![\w.,:/-])(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?=T\d|{_END})", _year_first),
     rule(rf"(?<![\w.,:/-])(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_END}", _year_last),
     rule(r"(?<![\w.-])(\d{4})-W(\d{2})(?![\w-])", _week),
+    rule(r"(?<![\w.,:/-])(?P<m>0?[1-9]|1[0-2])/(?P<year>(?:19|20)\d\d)(?![\w/%°]|[.,]\d|-\d)", _slashed),
+    rule(
+        rf"(?<!\w){_MONTH} (?P<day>\d{{1,2}}) ?[-–] ?(?P<last>\d{{1,2}})(?![\w:%°/]|[.,]\d|-\d)(?:,? "
+        rf"(?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d))?",
+        _month_days,
+    ),
     rule(
         rf"(?<!\w){_MONTH} (?P<day>\d{{1,2}})(?:st|nd|rd|th)?(?![\w:%°/]|[.,]\d|-\d)(?:,? "
         rf"(?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d))?",
@@ -137,6 +175,14 @@ RULES: list[Rule] = [
         r"(?:,?[ -](?P<year>[12]\d{3})(?![\w:%]|[.,]\d))?",
         _day_month,
     ),
+    rule(
+        rf"(?<!\w){_MONTH} ?[-–] ?{_MONTH.replace('month', 'until')}(?!\w)"
+        r"(?: (?P<year>[12]\d{3})(?![\w:%]|[.,]\d))?",
+        _months,
+        digits=False,
+    ),
+    rule(r"(?<!\w)[Ww]eek (?P<it>(?P<week>\d{1,2}),? (?P<year>(?:19|20)\d\d))(?![\w:%]|[.,]\d)", _week_of),
+    rule(r"(?<!\w)FY ?((?:19|20)\d\d)(?![\w-])", _fiscal),
     rule(rf"(?<!\w){_MONTH},? (?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d)", _month_year),
     rule(r"(?<![\w])Q([1-4])[ /-](\d{4})(?!\w)", _quarter),
     rule(

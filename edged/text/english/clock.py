@@ -6,6 +6,7 @@ import re
 
 from edged.text.english import words
 from edged.text.english.rule import Reading, Rule, Say, rule
+from edged.text.points import kept
 
 _HALF = r"(?P<half{n}> ?(?:[AaPp]\.[Mm]\.?|[AaPp][Mm])(?![A-Za-z]))?"
 
@@ -41,12 +42,11 @@ def _hour_minute(hour: int, minute: int, half: bool, seconds: bool, say: Say) ->
 
 
 def _noon(half: str | None, match: re.Match[str]) -> str:
-    """A M or P M; the last point stays where the text ends with it."""
+    """A M or P M; the last point stays where it ends a sentence."""
     if not half:
         return ""
     said = " A M" if "a" in half.lower() else " P M"
-    rest = match.string[match.end() : match.end() + 2].lstrip(" ")
-    return said + ("." if half.endswith(".") and not rest else "")
+    return said + (kept(match.string, match.end()) if half.endswith(".") else "")
 
 
 def _zone(text: str | None, say: Say) -> str:

@@ -30,13 +30,14 @@ def figures(text: str, say: Say) -> str:
 def short(code: str, say: Say) -> str:
     """IP67 -> I P sixty-seven; RS-485 -> R S four eight five; H2O -> H two O."""
     said = []
-    for run in _RUN.findall(code):
+    runs = _RUN.findall(code)
+    for at, run in enumerate(runs):
         if run[0].isdigit():
             said.append(figures(run, say))
         elif run not in _MARKS:
             said.append(letters(run))
-        elif run != "-":
-            said.append(_MARKS[run])
+        elif run != "-" or (runs[at - 1].isdigit() and "".join(runs[at + 1 : at + 2]).isdigit()):
+            said.append(_MARKS[run])  # a hyphen is heard only where it parts figures
     return " ".join(said)
 
 
@@ -78,8 +79,11 @@ def _named(match: re.Match[str], say: Say) -> Reading | None:
 
 
 def _perhaps_named(match: re.Match[str], say: Say) -> Reading | None:
-    """Error 404, order 4821; but order 500 pieces."""
-    return None if match["it"].endswith("00") else Reading("identifier", words.digits(match["it"]))
+    """Error 404, order 4821, job #8841; but order 500 pieces."""
+    said = words.digits(match["it"])
+    if match["it"][0] == "#":
+        return Reading("identifier", f"number {said}")
+    return None if match["it"].endswith("00") else Reading("identifier", said)
 
 
 def _groups(match: re.Match[str], say: Say) -> Reading | None:
@@ -119,15 +123,15 @@ def _number_sign(match: re.Match[str], say: Say) -> Reading:
 
 
 _STRONG = (
-    r"S/?N|P/?N|IMEI|VIN|ISBN|EAN|UPC|MAC|PIN|UUID|[Ss]erial|SERIAL|[Ss]erial (?:[Nn]o|[Nn]umber"
+    r"S/?N|P/?N|IMEI|VIN|SKU|GTIN|UDI|ISBN|EAN|UPC|MAC|PIN|UUID|[Ss]erial|SERIAL|[Ss]erial (?:[Nn]o|[Nn]umber"
     r"|[Nn]r)|[Pp]art (?:[Nn]o|[Nn]umber)"
     r"|ID|[Aa]ccount|[Tt]racking|[Pp]asscode|[Pp]assword|[Bb]arcode|[Pp]ostcode|[Zz]ip|ZIP|[Ss]erials?"
 )
 _WEAK = (
     r"[Oo]rder|[Bb]atch|[Ll]ot|[Cc]ode|[Ee]rror|[Ff]ault|[Aa]larm|[Rr]oom|[Ff]light|[Tt]icket|[Cc]ase|[Jj]ob|[Tt]ag|[Bb]adge|[Ii]nvoice"
-    r"|[Ee]xtension|[Ee]xt|[Rr]eference|[Rr]ef|PO|RMA|[Mm]odel|[Aa]sset|[Ll]ocker|[Tt]rain|[Bb]us|[Hh]ighway|[Cc]hannel"
+    r"|[Ee]xtension|[Ee]xt|[Rr]eference|[Rr]ef|PO|RMA|UN|[Mm]odel|[Aa]sset|[Ll]ocker|[Tt]rain|[Bb]us|[Hh]ighway|[Cc]hannel"
 )
-_JOINT = r"\.?(?: (?:no\.?|number|nr\.?|code|is))?(?: ?[:#=])? ?"
+_JOINT = r"\.?(?: (?:no\.?|number|nr\.?|code|is))?(?: ?[:=])? ?"
 _DIAL = (
     r"[Cc]all|[Dd]ial|[Tt]el(?:ephone)?|[Pp]hone|[Ff]ax|[Mm]obile|[Cc]ell|[Ee]xt(?:ension)?|[Pp]ager"
     r"|[Hh]otline"
@@ -135,7 +139,7 @@ _DIAL = (
 
 FIRST: list[Rule] = [
     rule(
-        rf"(?<![\w-])(?:{_STRONG}){_JOINT}(?P<it>[A-Za-z0-9](?:[A-Za-z0-9]|[-/._](?=[A-Za-z0-9])){{1,47}})(?![\w])",
+        rf"(?<![\w-])(?:{_STRONG}){_JOINT}#?(?P<it>[A-Za-z0-9](?:[A-Za-z0-9]|[-/._](?=[A-Za-z0-9])){{1,47}})(?![\w])",
         _named,
     ),
     rule(
@@ -152,7 +156,7 @@ FIRST: list[Rule] = [
         _called,
     ),
     rule(
-        rf"(?<![\w-])(?:{_WEAK}){_JOINT}(?P<it>\d{{3,18}})(?![\w/°%]|[-.,:]\d| ?[°%])",
+        rf"(?<![\w-])(?:{_WEAK}){_JOINT}(?P<it>#?\d{{3,18}})(?![\w/°%]|[-.,:]\d| ?[°%])",
         _perhaps_named,
     ),
 ]
@@ -163,7 +167,8 @@ CODES: list[Rule] = [
     rule(r"(?<![\w.])([A-Za-z]{1,8})(\d{1,9}\.\d{1,9})(?!\w|\.\d)", _pointed),
     rule(r"(?:(?<![\w&])(?:#|№ ?)|(?<!\w)[Nn]o\. ?)(?P<number>\d{1,18})(?!\w|[.,]\d)", _number_sign),
     rule(
-        r"(?<![^\W_])(?<![\d][.,])[A-Za-z0-9]{1,24}(?:[-_/](?=[A-Za-z0-9-]{0,12}\d)[A-Za-z0-9]{1,24}){0,5}(?![^\W_])",
+        r"(?<![^\W_])(?<![\d][.,])[A-Za-z0-9]{1,24}(?:[-_/](?=[A-Za-z0-9-]{0,12}\d)[A-Za-z0-9]{1,24}){0,5}"
+        r"(?:-[A-Z]{1,3})?(?![^\W_])",
         _code,
     ),
     rule(

@@ -65,11 +65,15 @@ def unit_after(match: re.Match[str]) -> tuple[units.Found, bool] | None:
         return None
     if symbol in units.SPACED and gap != " ":
         return None
+    if start == at and len(symbol) == 1 and _CODE_GOES_ON.match(text, found.end):
+        return None
     if symbol == "in":
         if text[found.end : found.end + 1] == ".":
             return found._replace(end=found.end + (text[found.end + 1 : found.end + 2] == " ")), gap == "-"
         if not _LONG_WORDS.match(text[found.end : found.end + 12]):
             return None
+    if gap == "-" and len(symbol) == 1 and _GOES_ON.match(text, found.end):  # 12-A-3
+        return None
     if gap == "-" and symbol.islower() and symbol in ("a", "d", "t", "in", "s"):
         return None
     return found, gap == "-"
@@ -99,6 +103,9 @@ def _with_unit(match: re.Match[str], say: Say) -> Reading | None:
     kind, said = _joined(match, parts, say)
     single = joined or (parts[-1].single and len(parts) == 1)
     end = unit.end
+    if further := _further(match.string, end, say):
+        name = unit.one if single else unit.many
+        return Reading("math" if further.times else "unit", f"{said} {name} {further.spoken}", further.end)
     if kind in ("cardinal", "decimal", "negative"):
         kind = "percent" if "percent" in unit.many or "mille" in unit.many else "unit"
         more = _TO_SAME.match(match.string, end)
@@ -107,6 +114,28 @@ def _with_unit(match: re.Match[str], say: Say) -> Reading | None:
             second = _Part(more["sign"].strip() if more["sign"] else "", more["number"])
             return Reading("range", f"{said} to {second.spoken(say)} {unit.many}", again.end)
     return Reading(kind, f"{said} {unit.one if single else unit.many}", end)
+
+
+class _Further(NamedTuple):
+    """What follows a quantity as a part of it. times: a dimension, as in 6 mm x 40 mm, not 3 L/100 km."""
+
+    spoken: str
+    end: int
+    times: bool
+
+
+def _further(text: str, at: int, say: Say) -> _Further | None:
+    said = ""
+    times = False
+    for _ in range(3):
+        more = _MORE.match(text, at)
+        found = units.parse(text, more.end()) if more else None
+        if more is None or found is None:
+            break
+        times = more["by"] is not None
+        said += f" {'by' if times else 'per'} {say.number(more['number'])} {found.many}"
+        at = found.end
+    return _Further(said[1:], at, times) if said else None
 
 
 def _joined(match: re.Match[str], parts: list[_Part], say: Say) -> tuple[str, str]:
@@ -119,8 +148,11 @@ def _joined(match: re.Match[str], parts: list[_Part], say: Say) -> tuple[str, st
         if sign:
             return "math", spoken[0]
         return "decimal" if "." in parts[0].figures else "cardinal", spoken[0]
+    sum_of_two = len(parts) == 2 and _EQUALS.match(match.string, match.end())
     if match["by"]:
-        return "math", " by ".join(spoken)
+        return "math", (" times " if sum_of_two else " by ").join(spoken)
+    if sum_of_two and match["to"].strip() in ("-", "–"):
+        return "math", f"{spoken[0]} minus {spoken[1]}"
     if len(parts) == 2 and match["to"].strip() in ("±", "+/-"):
         return "math", f"{spoken[0]} plus or minus {spoken[1]}"
     return "range", " to ".join(spoken)
@@ -168,10 +200,14 @@ def _unit_alone(match: re.Match[str], say: Say) -> Reading | None:
     return Reading("unit", found.many, found.end) if found and found.alone else None
 
 
+_GOES_ON = re.compile("-[A-Za-z0-9]")
+_MORE = re.compile(rf"(?:/(?=10{{1,3}}(?!\d))|(?P<by> ?[x×] ?))(?P<number>{N}) ?(?=[A-Za-zµ])")
+_EQUALS = re.compile(" ?=")
+_CODE_GOES_ON = re.compile(r"-[A-Z0-9](?!\d{0,9}(?:\.\d{1,9})?[A-Za-zµΩ])")  # 7J-2205, but 5V-10V
 BEFORE = r"(?<![\w.,])(?<!\d[:/-])"
 AFTER = r"(?!\d|[.,]\d)"
-_TO_SAME = re.compile(rf" ?(?:-|–|—|\.\.\.?|…) ?(?P<sign>[+−-] ?)?(?P<number>{N}) ?(?=[A-Za-zµ°℃℉%])")
-_TO = r" ?(?:[-–—]|\.{2,3}|…|±|\+/-) ?"
+_TO_SAME = re.compile(rf" ?(?:-|–|—|~|\.\.\.?|…) ?(?P<sign>[+−-] ?)?(?P<number>{N}) ?(?=[A-Za-zµ°℃℉%])")
+_TO = r"(?: ?(?:[-–—~…]|±|\+/-) ?|\.{2,3}(?! )| \.{2,3} )"
 _QUANTITY = (
     rf"{SIGN}{BEFORE}(?P<first>{N})"
     rf"(?:(?:(?P<to>{_TO})|(?P<by> ?[xX×] ?))(?P<second>{_NEXT}{N})(?: ?[xX×] ?(?P<third>{N}))?"

@@ -43,6 +43,8 @@ _ENTITIES = {
     "times": "times", "micro": "micro", "copy": "copyright", "reg": "registered",
 }  # fmt: skip
 _SUPER = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
+_POWER_OF_UNIT = re.compile(r"(?:\d ?(?:[kcdmµ]?m|ft|in|yd)|(?<![\w.])10)$")
+_HAN_NUMERAL = re.compile("[\u3000-\u3247\u3280-\u32b0\u32c0-\u33ff]")  # words of Chinese, not figures
 _CAMEL = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-zà-öø-ÿ]+|\d+|[^\W\d_]+")
 
 
@@ -93,8 +95,10 @@ def _superscript(match: re.Match[str], say: Say) -> Reading:
     return Reading("math", f"to the power of {sign}{say.number(figures.lstrip('⁻⁺').lstrip('0') or '0')}")
 
 
-def _caret(match: re.Match[str], say: Say) -> Reading:
+def _caret(match: re.Match[str], say: Say) -> Reading | None:
     power = match[1]
+    if _POWER_OF_UNIT.search(match.string, max(0, match.start() - 6), match.start()):
+        return None  # m^2, 10^5: read with the number before it
     if power in ("2", "3"):
         return Reading("math", "squared" if power == "2" else "cubed")
     sign = "minus " if power[0] in "-−" else ""
@@ -107,7 +111,15 @@ def _star(match: re.Match[str], say: Say) -> Reading:
 
 def _sign(match: re.Match[str], say: Say) -> Reading:
     said = _WORDS[match[0]]
+    if match[0] in "≈≅" and _opens(match):
+        said = said.removeprefix("is ")
     return Reading("math" if said else "markup", said)
+
+
+def _opens(match: re.Match[str]) -> bool:
+    """Whether nothing stands before it that could be its subject."""
+    before = match.string[max(0, match.start() - 2) : match.start()].rstrip(" ")
+    return not before or before[-1] in "(:,;.\n"
 
 
 def _greek(match: re.Match[str], say: Say) -> Reading:
@@ -121,14 +133,15 @@ def _leftover(match: re.Match[str], say: Say) -> Reading:
 def _other_numeral(match: re.Match[str], say: Say) -> Reading | None:
     """Circled, Roman and other numerals that are one character each."""
     character = match[0]
-    value = unicodedata.numeric(character, -1.0)
-    if value < 0 or unicodedata.category(character) not in ("No", "Nl") or "\u3000" <= character <= "\u33ff":
+    value = unicodedata.numeric(character, None)
+    if value is None or unicodedata.category(character) not in ("No", "Nl") or _HAN_NUMERAL.match(character):
         return _width(character)
     if value == int(value):
         return Reading(
             "roman" if "ROMAN" in unicodedata.name(character, "") else "cardinal", say.cardinal(int(value))
         )
-    return Reading("decimal", say.number(f"{value:.4f}".rstrip("0")))
+    sign = "minus " if value < 0 else ""
+    return Reading("decimal", sign + say.number(f"{abs(value):.4f}".rstrip("0")))
 
 
 def _width(character: str) -> Reading | None:
@@ -159,9 +172,13 @@ MARKUP: list[Rule] = [
     ),
     rule(r"[•‣◦▪●○■□▶►◆◇]", _silent, digits=False),
 ]
-EMOJI: list[Rule] = [rule(shapes.EMOJI, _emoji, digits=False)]
+EMOJI: list[Rule] = [
+    rule(shapes.EMOJI, _emoji, digits=False),
+    rule("[\u200d\u20e3\ufe0e\ufe0f]+", _silent, digits=False),  # parts of an emoji that is not there
+]
 HASHTAGS: list[Rule] = [
     rule(r"(?<![\w&#/])#([^\W\d_][\w]{0,60})", _hashtag, digits=False),
+    rule(r"(?<![\w&#/])#(\d{1,4}[A-Za-z]\w{0,60})", _hashtag),
     rule(r"(?<![\w.@+-])@([A-Za-z_][A-Za-z0-9_]{1,30})(?![\w@])", _handle, digits=False),
 ]
 SIGNS_FIRST: list[Rule] = [
@@ -176,5 +193,9 @@ FIGURES: list[Rule] = [
 ]
 LAST: list[Rule] = [
     rule("[" + re.escape("".join(_WORDS)) + "]", _sign, digits=False),
-    rule(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])", _greek, digits=False),
+    rule(
+        r"(?<![\u0370-\u03ff])[\u0391-\u03a1\u03a3-\u03a9\u03b1-\u03c9](?![\u0370-\u03ff])",
+        _greek,
+        digits=False,
+    ),
 ]

@@ -23,7 +23,10 @@ class Found(NamedTuple):
 
 SPACED = frozenset("H F K S T C P r d".split())  # only after a space: else a code, as in 5G, 3C
 _SQUARES = {one: one for one in ("km", "m", "cm", "mm", "dm", "ft", "in", "yd", "mi", "µm")}
-_LETTERS = re.compile(r"%RH|wt%|vol%|dB\(A\)|° ?[CFK](?![A-Za-z])|[A-Za-zµΩ]{1,6}|[°%‰℃℉\"]")
+_LETTERS = re.compile(
+    r"ft[-·]lbf?|lbf?[-·]ft|in[-·]lbf?|lbf?[-·]in|"
+    r"%RH|wt%|vol%|dB\(A\)|° ?[CFK](?![A-Za-z])|[A-Za-zµΩ]{1,6}|[°%‰℃℉\"]"
+)
 _POWER = re.compile(r"([²³])|\^([23])(?!\d)|([⁻][¹²³])|(?:\^|(?<=min))-([123])(?!\d)|([23])(?![\w.,]|[-–]\d)")
 _ALONE = frozenset(
     """kPa MPa GPa mA µA kA kV mV µV kW MW GW mW kWh MWh Wh mAh Hz kHz MHz GHz mm µm nm cm km kg mg µg ms
@@ -41,6 +44,7 @@ def parse(text: str, at: int) -> Found | None:
     one, many, end, alone = first
     if per:
         one = many = f"per {one}"
+    divided = per
     for _ in range(3):
         mark = text[end : end + 1]
         if not mark or mark not in "/·*":
@@ -51,8 +55,9 @@ def parse(text: str, at: int) -> Found | None:
         one, many = (
             (f"{one} per {part.one}", f"{many} per {part.one}")
             if mark == "/"
-            else (f"{one} {part.one}", f"{one} {part.many}")
+            else (f"{one} {part.one}", f"{many} {part.one}" if divided else f"{one} {part.many}")
         )
+        divided = divided or mark == "/"
         end, alone = part.end, True
     return Found(one, many, end, alone)
 

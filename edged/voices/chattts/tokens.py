@@ -37,10 +37,11 @@ _LONG_WORD = re.compile(rf"[^\s\u2e80-\u9fff]{{{_WORD_CHARS}}}(?=\S)")
 @dataclass(frozen=True, slots=True)
 class Spoken:
     """Token ids of a text. breaks[i] says how good a place after token i is to cut: 2 after a mark, 1
-    between words, 0 inside a word."""
+    between words, 0 inside a word. lost: characters that have no token."""
 
     ids: tuple[int, ...]
     breaks: tuple[int, ...]
+    lost: tuple[str, ...] = ()
 
 
 class Tokens:
@@ -64,6 +65,8 @@ class Tokens:
         vocabulary = self._tokenizer.get_vocab(with_added_tokens=False)
         self._special = added | {w: n for w, n in vocabulary.items() if _BRACKETED.fullmatch(w)}
         self.special_ids = frozenset(self._special.values())
+        self._kinds = self.kinds()
+        self._laugh = self.control("laugh") if self.has("laugh") else -1
 
     def kinds(self) -> NDArray[np.uint8]:
         """By token id: `WORD` when it says something, `TAG` when it may stand in a text, else 0."""
@@ -74,6 +77,10 @@ class Tokens:
         for name in filter(self.has, SAYABLE):
             made[self.control(name)] = TAG
         return made
+
+    def sounds(self, ids: Sequence[int]) -> bool:
+        """Whether any of these says something."""
+        return any(self._kinds[number] == WORD or number == self._laugh for number in ids)
 
     def written(self, ids: Sequence[int]) -> str:
         """Tokens as people read them, tags in brackets. Any thread: it changes nothing."""
@@ -94,6 +101,7 @@ class Tokens:
         """The ids of what is said. allowed: which of `TAGS` the text may contain as [tag]."""
         ids: list[int] = []
         breaks: list[int] = []
+        lost: list[str] = []
         tags = [tag for tag in TAGS if tag in allowed]
         parts = re.split(rf"\[({'|'.join(tags)})\]", text) if tags else [text]
         for place, part in enumerate(parts):
@@ -101,10 +109,10 @@ class Tokens:
                 ids.append(self.control(part))
                 breaks.append(2)
             else:
-                self._words(part, ids, breaks)
-        return Spoken(tuple(ids), tuple(breaks))
+                self._words(part, ids, breaks, lost)
+        return Spoken(tuple(ids), tuple(breaks), tuple(lost))
 
-    def _words(self, text: str, ids: list[int], breaks: list[int]) -> None:
+    def _words(self, text: str, ids: list[int], breaks: list[int], lost: list[str]) -> None:
         plain = text.translate(_NEUTRAL)
         spaced = _LONG_WORD.sub(r"\g<0> ", plain)
         try:
@@ -115,8 +123,10 @@ class Tokens:
         tokens = encoding.tokens
         last = len(encoding.ids) - 1
         for place, number in enumerate(encoding.ids):
-            if number in self.special_ids:
-                continue  # above all [UNK]: a character that the model has never seen
+            if number in self.special_ids:  # above all [UNK]: a character that the model has never seen
+                begin, end = encoding.offsets[place]
+                lost += filter(str.isalnum, spaced[begin:end])
+                continue
             ids.append(number)
             if place == last or words[place] != words[place + 1]:
                 breaks.append(2 if not any(map(str.isalnum, tokens[place])) else 1)

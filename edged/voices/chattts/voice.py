@@ -21,7 +21,7 @@ from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
 from edged.engine.request import Decoder, Request
 from edged.errors import BadSpeaker, BundleManifestInvalid
-from edged.job import Params
+from edged.text.document import Said
 from edged.voices import load
 from edged.voices.api import Frontend, Synthesizer, Voice, VoiceCard
 from edged.voices.chattts import data, limits, speakers
@@ -36,7 +36,7 @@ from edged.voices.demand import interface, slots
 
 DECODER_INDEX = "decoder"  # among the data of a bundle, and
 DECODER = "decoder-"  # before the name of the level, a library
-_WARM_UP = "The quick brown fox, 3 times. 四是四。"
+_WARM_UP = "The quick brown fox, three times. 四是四。"
 
 
 class ChatVoice:
@@ -54,8 +54,7 @@ class ChatVoice:
         self._shared = synthesizer if first else None
 
     def warm_up(self) -> None:
-        for _ in self.frontend.utterances(_WARM_UP, Params()):
-            pass
+        self.frontend.encode([Said(_WARM_UP)])
         if self._shared is not None:
             self._shared.warm_up()
 
@@ -92,7 +91,7 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
     for index, (person, sample) in enumerate(zip(people, samples, strict=True)):
         frontend = ChatFrontend(
             tokens,
-            words,
+            languages=by_name[person.name].languages,
             most=bundle.limit("max_text"),
             speaker=index,
             embedded=bool(person.code),

@@ -1,32 +1,27 @@
-"""English text to utterances of phoneme symbols, lazily. Text thread only.
+"""English words to utterances of phoneme symbols. Text thread only.
 
-Figures, units, codes and signs are put into words first (`edged.text.english`): the package's own rules
-for them know fewer. A text is cut each time only as far as needed: into paragraphs, blocks that are read at
-once, sentences (as the package does), pieces of bounded length before the G2P, and pieces that fit the
-synthesizer's shapes after it.
-Every loop is bounded by the length of the text, whatever the text is.
+A sentence goes to the G2P in pieces of bounded length; what is to sound as a client said goes by it.
+Every loop is bounded by the length of the text, whatever the text is. Neighbours: `edged.text.prepare` calls
+it, `g2p.py` reads the words, `synth.py` speaks.
 """
 
 from __future__ import annotations
 
 import logging
 import re
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import replace
-
-from hibari.tts import Hibari
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import groupby
 
 from edged.errors import EdgedError
 from edged.job import Params, Utterance
 from edged.log import event as log_event
-from edged.text.english import English
-from edged.text.span import Options, apply
+from edged.text.document import Alphabet, Encoded, Said
+from edged.text.phonemes.respell import american
+from edged.text.split import Pauses, breaks
 from edged.voices.hibari.synth import MAX_SPEED, MIN_SPEED
 
 log = logging.getLogger(__name__)
 
-PARAGRAPH_PAUSE_S = 0.3
-BLOCK_CHARS = 2_000  # put into words at once: some 30 ms of work where it is all figures
 PIECE_CHARS = 600  # of a sentence given to the G2P at once: 10 ms of work
 RUN_CHARS = 48  # without a space: the longest dictionary word has 45 letters
 RUN_PARTS = 10  # words, numbers and marks in a run; the G2P's work grows with their cube
@@ -36,8 +31,7 @@ FRAMES_A_SYMBOL = 5.2
 FRAMES_AROUND = 64
 PADS = 2  # the silent symbols at both ends
 
-_PARAGRAPH = re.compile(r"\n\s*\n")
-_BLANKS = re.compile(r"[^\S\n]+")
+_BLANKS = re.compile(r"\s+")
 _LONG_RUN = re.compile(rf"\S{{{RUN_CHARS + 1},}}")
 _LETTER_A = re.compile(r"(?<![\w'])A(?!\w)")  # the package says it as the article; eh has the letter's sound
 _CLAUSE_END = re.compile(r"[,;:.!?…—–](?=\s)")
@@ -83,6 +77,10 @@ def _last(pattern: re.Pattern[str], text: str, begin: int, end: int) -> int:
 class HibariFrontend:
     """Implements `Frontend`."""
 
+    alphabets: frozenset[Alphabet] = frozenset({"ipa", "pinyin"})
+    tags: frozenset[str] = frozenset()
+    pauses = Pauses()
+
     def __init__(
         self,
         g2p: Callable[[str], str],
@@ -91,57 +89,44 @@ class HibariFrontend:
         max_symbols: int,
         max_frames: int,
         max_letters: int,
+        languages: tuple[str, ...] = ("en",),
     ) -> None:
+        self.languages = languages
         self._g2p = g2p
-        self._english = English()
-        self._options = Options()
         self._symbols = symbols
+        self._silent = frozenset(n for c, n in symbols.items() if not c.isalpha())  # marks have no sound
         self._max_symbols = max_symbols
         self._max_frames = max_frames
         self._long_word = re.compile(rf"[^\W\d_]{{{max_letters + 1},}}")
         self._max_letters = max_letters
 
-    def limit(self, speed: float) -> int:
+    def limit(self, params: Params) -> int:
         """Most phonemes of an utterance at this speed."""
-        pace = min(MAX_SPEED, max(MIN_SPEED, speed))
+        pace = min(MAX_SPEED, max(MIN_SPEED, params.speed))
         fitting = int((self._max_frames - FRAMES_AROUND) * pace / FRAMES_A_SYMBOL)
         return max(1, min(self._max_symbols, fitting) - PADS)
 
-    def utterances(self, text: str, params: Params) -> Iterator[Utterance]:
-        limit = self.limit(params.speed)
-        held: Utterance | None = None  # the last of a paragraph, until it is known whether one follows
-        index = 0
-        for paragraph in _PARAGRAPH.split(_BLANKS.sub(" ", text)):
-            for symbols, more in _with_more(self._symbols_of(paragraph, limit)):
-                if held is not None:
-                    yield held
-                    held = None
-                utterance = Utterance(index, symbols, 0.0 if more else PARAGRAPH_PAUSE_S)
-                index += 1
-                if more:
-                    yield utterance
-                else:
-                    held = utterance
-        if held is not None:
-            yield Utterance(held.index, held.symbols)
+    def encode(self, said: Sequence[Said]) -> Encoded:
+        """Words beside each other are read together: how one sounds depends on its neighbours."""
+        read: list[str] = []
+        for sounding, parts in groupby(said, key=lambda part: part.phonemes):
+            if sounding is not None:
+                read.append(american(sounding))
+                continue
+            text = "".join(_LETTER_A.sub("eh", part.text) if part.read else part.text for part in parts)
+            words = self._tame(_BLANKS.sub(" ", text).strip())
+            read += (self._read(piece) for piece in pieces(words, PIECE_CHARS))
+        phonemes = " ".join(filter(None, read))
+        places = breaks(phonemes)
+        known = [
+            (self._symbols[c], place) for c, place in zip(phonemes, places, strict=True) if c in self._symbols
+        ]
+        return Encoded(tuple(number for number, _ in known), tuple(place for _, place in known))
 
-    def _symbols_of(self, paragraph: str, limit: int) -> Iterator[tuple[int, ...]]:
-        for sentence in self._sentences(paragraph):
-            for piece in pieces(self._tame(sentence), PIECE_CHARS):
-                for phonemes in pieces(self._read(piece), limit):
-                    numbers = tuple(self._symbols[c] for c in phonemes if c in self._symbols)
-                    if any(c.isalpha() for c in phonemes):  # marks alone have no sound
-                        yield (0, *numbers, 0)
-
-    def in_words(self, text: str) -> str:
-        """A text without figures, codes and signs, as the package reads it best."""
-        spans = self._english.spans(text, self._options)
-        return apply(text, [replace(span, spoken=_LETTER_A.sub("eh", span.spoken)) for span in spans])
-
-    def _sentences(self, paragraph: str) -> Iterator[str]:
-        """Sentences in words."""
-        for block in pieces(paragraph, BLOCK_CHARS):
-            yield from Hibari.split_sentences(self.in_words(block))
+    def utterance(self, index: int, ids: Sequence[int], params: Params) -> Utterance | None:
+        if self._silent.issuperset(ids):
+            return None
+        return Utterance(index, (0, *ids, 0))
 
     def _tame(self, sentence: str) -> str:
         """Puts spaces into runs that the G2P cannot take whole."""
@@ -177,14 +162,3 @@ class HibariFrontend:
 def _few_parts(match: re.Match[str]) -> str:
     parts = _PART.findall(match.group())
     return " ".join("".join(parts[i : i + RUN_PARTS]) for i in range(0, len(parts), RUN_PARTS))
-
-
-def _with_more(items: Iterator[tuple[int, ...]]) -> Iterator[tuple[tuple[int, ...], bool]]:
-    """Each item with whether another one follows; the first is not delayed by more than the second."""
-    previous: tuple[int, ...] | None = None
-    for item in items:
-        if previous is not None:
-            yield previous, True
-        previous = item
-    if previous is not None:
-        yield previous, False

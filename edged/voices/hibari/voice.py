@@ -5,7 +5,7 @@ from __future__ import annotations
 from edged import settings
 from edged.bundle import Bundle
 from edged.engine.buffers import Arena
-from edged.job import Params
+from edged.text.document import Said
 from edged.voices import load
 from edged.voices.api import Frontend, Synthesizer
 from edged.voices.hibari.frontend import HibariFrontend
@@ -13,7 +13,7 @@ from edged.voices.hibari.g2p import PlainG2P, WordReader
 from edged.voices.hibari.synth import HibariSynthesizer
 from edged.voices.hibari.tables import Tables
 
-_WARM_UP = "Dr. Zxyrth read 3 live records at 7:30 pm, then paid $4.20!"  # every path of the frontend
+_WARM_UP = "Doctor Zxyrth read three live records at seven thirty, then paid!"  # every path of the G2P
 
 
 class HibariVoice:
@@ -34,11 +34,11 @@ class HibariVoice:
             max_symbols=bundle.limit("max_symbols"),
             max_frames=bundle.limit("max_frames"),
             max_letters=bundle.limit("max_letters"),
+            languages=self.card.languages,
         )
 
     def warm_up(self) -> None:
-        for _ in self.frontend.utterances(_WARM_UP, Params()):
-            pass
+        self.frontend.encode([Said(_WARM_UP)])
         self._synthesizer.warm_up()
 
     def close(self) -> None:

@@ -1,0 +1,130 @@
+"""The options that say how a text is read, and those whose values have a form of their own.
+
+Main thread. Neighbours: `speech` and whatever else takes a text; the values are those of `edged.controls`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, TypeVar
+
+import click
+
+from edged.cli.context import Number
+from edged.cli.exits import naming
+
+F = TypeVar("F", bound=Callable[..., Any])
+LANGUAGES = ("zh", "en")
+SAMPLING: dict[str, Any] = {  # how each is converted
+    "temperature": Number(0.01, 10.0),
+    "top_p": Number(0.01, 1.0),
+    "top_k": click.IntRange(1, 1000),
+    "repetition_penalty": Number(0.1, 10.0),
+}
+
+
+class Speaker(click.types.StringParamType):
+    """A speaker code, which is too long to type: also @FILE."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        if not str(value).startswith("@"):
+            return str(value)
+        path = Path(str(value)[1:])
+        with naming(str(path)):
+            data = path.read_bytes()
+        try:
+            return data.decode().strip()
+        except UnicodeDecodeError:
+            self.fail(f"{path} is not UTF-8 text", param, ctx)
+
+
+class Named(click.types.StringParamType):
+    """LANGUAGE and what is said of it, with a mark between them."""
+
+    def __init__(self, mark: str) -> None:
+        self._mark = mark
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        if isinstance(value, tuple):
+            return value
+        language, mark, rest = str(value).partition(self._mark)
+        if language not in LANGUAGES or not mark or not rest:
+            self.fail(f"{value} is not {' or '.join(LANGUAGES)}, {self._mark} and a value", param, ctx)
+        return language, self.value(rest, param, ctx)
+
+    def value(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        return text
+
+
+class Drawn(Named):
+    """zh:temperature=0.2,top_p=0.7"""
+
+    def value(self, text: str, param: click.Parameter | None, ctx: click.Context | None) -> Any:
+        found = {}
+        for item in text.split(","):
+            name, _, number = item.partition("=")
+            if name not in SAMPLING:
+                self.fail(f"{name} is none of {', '.join(SAMPLING)}", param, ctx)
+            found[name] = SAMPLING[name].convert(number, param, ctx)
+        return found
+
+
+def _mapping(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """By language. What a repeated option says of one language is put together."""
+    found: dict[str, Any] = {}
+    for language, said in value:
+        found[language] = {**found.get(language, {}), **said} if isinstance(said, dict) else said
+    return found or None
+
+
+def reading_options(command: F) -> F:
+    """Options of `ReadingOptions` of the client library, without the voice."""
+    for decorate in reversed(
+        (
+            click.option(
+                "--markup",
+                type=click.Choice(("plain", "ssml", "chattts")),
+                default="plain",
+                help="What TEXT is written in.",
+            ),
+            click.option(
+                "--language",
+                type=click.Choice(LANGUAGES),
+                callback=lambda context, parameter, value: value or "",
+                help="Of a text that does not show its own.",
+            ),
+            click.option("--numbers", type=click.Choice(("auto", *LANGUAGES)), help="Language of numbers."),
+            click.option(
+                "--digits", type=click.Choice(("auto", "digits")), help="digits: numbers digit by digit."
+            ),
+            click.option(
+                "--emoji", type=click.Choice(("skip", "name")), help="Leave emoji out, or name them."
+            ),
+            click.option("--date-order", type=click.Choice(("mdy", "dmy", "ymd")), help="Of 03/04/2026."),
+            click.option(
+                "--run-voice",
+                "run_voices",
+                type=Named("="),
+                multiple=True,
+                callback=_mapping,
+                metavar="LANGUAGE=NAME",
+                help="Who speaks a language (zh, en) that the voice does not; NAME may be spell.",
+            ),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def sampling_option(command: F) -> F:
+    """--sampling, for the option `languages`."""
+    return click.option(
+        "--sampling",
+        "languages",
+        type=Drawn(":"),
+        multiple=True,
+        callback=_mapping,
+        metavar="LANGUAGE:NAME=VALUE,...",
+        help="How sounds of one language are drawn: zh:temperature=0.2,top_p=0.7",
+    )(command)

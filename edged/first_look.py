@@ -1,0 +1,78 @@
+"""What a request asks to be read, before it is a job: its text parsed, looked at, refused where it must be.
+
+Server thread, no state. Neighbours: `admission` calls it, `edged.text` has the parsers and the check,
+`params` the options.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from edged import protocol
+from edged.errors import BadValue, UnknownVoice, UnsupportedText, did_you_mean
+from edged.text.check import check, speakers_of
+from edged.text.document import Document, Words
+from edged.text.markup import parse
+from edged.text.script import Script
+from edged.text.span import Options
+from edged.voices.api import VoiceCard
+
+
+def look(
+    request: protocol.Reading,
+    card: VoiceCard,
+    cards: Mapping[str, VoiceCard],
+    options: Options,
+    run_voices: Iterable[str] = (),
+) -> Script:
+    """What is to be read. cards: of all voices; run_voices: languages that somebody speaks for this voice.
+
+    Raises the `RequestError` that refuses the text.
+    """
+    if request.markup not in card.markups:
+        able = [other.name for other in cards.values() if request.markup in other.markups]
+        raise BadValue(
+            f"markup: a text for the voice {card.name!r} can be {' or '.join(card.markups)}",
+            f"voices for {request.markup}: {', '.join(able) or 'none is loaded'}",
+        )
+    document = parse(request.text, request.markup)
+    return script_of(document, card, cards, options, run_voices)
+
+
+def script_of(
+    document: Document,
+    card: VoiceCard,
+    cards: Mapping[str, VoiceCard],
+    options: Options,
+    run_voices: Iterable[str] = (),
+) -> Script:
+    """The same, of a text that is parsed. Raises `UnknownVoice` and `BadValue` for a voice in the markup."""
+    named = _voices_of(document, card, cards)
+    languages = (*card.languages, *run_voices)
+    try:
+        checked = check(document, languages, options, others={name: c.languages for name, c in named.items()})
+    except UnsupportedText as error:
+        able = speakers_of(document, list(cards.values()))
+        offer = f"voices that can: {', '.join(able)}" if able else "none of the loaded voices can speak it"
+        raise UnsupportedText(error.message, offer) from None
+    return Script(checked.document, options, checked.skipped)
+
+
+def _voices_of(
+    document: Document, card: VoiceCard, cards: Mapping[str, VoiceCard]
+) -> Mapping[str, VoiceCard]:
+    """The voices that markup names. Audio of one job has one sample rate, so all of them must have it."""
+    found: dict[str, VoiceCard] = {}
+    for name in {item.style.voice for item in document if isinstance(item, Words)} - {""}:
+        other = cards.get(name)
+        if other is None:
+            hint = f"{did_you_mean(name, cards)} voices: {', '.join(cards)}".strip()
+            raise UnknownVoice(f"unknown voice {name!r} in the markup", hint)
+        if other.sample_rate != card.sample_rate:
+            raise BadValue(
+                f"the voice {name!r} in the markup has {other.sample_rate} Hz, {card.name!r} "
+                f"{card.sample_rate} Hz",
+                "choose a voice of the same sample rate",
+            )
+        found[name] = other
+    return found

@@ -1,0 +1,55 @@
+"""The lexicons that the settings name: at the daemon's start what can be used, on a reload all or none.
+
+Loading thread, no state. Neighbours: `takeover` calls it, `edged.text.lexicon` reads the files.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+
+from edged.errors import ConfigError
+from edged.log import event as log_event
+from edged.text.lexicon.match import Lexicon
+from edged.text.lexicon.read import load
+
+log = logging.getLogger("edged.lexicons")
+_TOLD_AT_MOST = 20  # problems in the log at a start
+
+
+def at_start(files: Sequence[str]) -> Lexicon:
+    """A box that speaks without an entry is better than one that is silent: what is wrong is left out and
+    told in the log."""
+    lexicon, problems = load(files, Path())
+    _note(lexicon)
+    for problem in problems[:_TOLD_AT_MOST]:
+        text = f"an entry of a lexicon is left out: {problem}"
+        log_event(log, logging.WARNING, text, code="bad_lexicon", phase="start")
+    if len(problems) > _TOLD_AT_MOST:
+        log_event(
+            log,
+            logging.WARNING,
+            f"{len(problems) - _TOLD_AT_MOST} more problems of lexicons; see: edged lexicon check",
+            code="bad_lexicon",
+            phase="start",
+        )
+    return lexicon
+
+
+def anew(files: Sequence[str]) -> Lexicon:
+    """For a reload. Raises `ConfigError` with everything that is wrong."""
+    lexicon, problems = load(files, Path())
+    if problems:
+        shown = problems[:_TOLD_AT_MOST]
+        error = ConfigError.of(shown, len(problems) - len(shown))
+        error.hint = "check the files with: edged lexicon check FILE"
+        raise error
+    _note(lexicon)
+    return lexicon
+
+
+def _note(lexicon: Lexicon) -> None:
+    """Entries that stand, but deserve a look: a word twice, a syllable without a homophone."""
+    for note in lexicon.notes[:_TOLD_AT_MOST]:
+        log.info("lexicon: %s", note)

@@ -1,0 +1,102 @@
+"""What was made of a job's utterances on its way to its sink: audio, silences and marks, in order.
+
+Engine thread only; functions over an `Entry`, whose `pending` is the queue. Neighbours: the worker adds what
+a voice made and pours it out; sinks take it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from time import monotonic
+
+import numpy as np
+
+from edged.job import AudioChunk, Samples, Utterance
+from edged.scheduler import Entry
+
+# Chunks of silence of one job in one round, so that nobody waits for the whole of a long pause.
+SILENT_CHUNKS = 8
+
+
+@dataclass(slots=True)
+class Silence:
+    """samples: how many are left of it."""
+
+    samples: int
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Told when everything before it was handed on."""
+
+    name: str
+
+
+def begin(entry: Entry, utterance: Utterance, rate: int) -> None:
+    """What comes before the first samples of an utterance. rate: of the job's audio in Hz."""
+    _add_silence(entry, utterance.lead_s, rate)
+    entry.pending.extend(map(Mark, utterance.marks))
+
+
+def add(entry: Entry, samples: Samples, most: int, gain: float) -> None:
+    """Copies samples out of the engine's buffers, in chunks of at most `most`."""
+    entry.pending.extend(_copies(samples, most, gain))
+
+
+def end(entry: Entry, utterance: Utterance, rate: int) -> None:
+    """What comes behind the last samples of an utterance."""
+    entry.pending.extend(map(Mark, utterance.marks_after))
+    _add_silence(entry, utterance.pause_s, rate)
+
+
+def pour(entry: Entry, rate: int, most: int) -> bool:
+    """Hands on what is pending, in chunks of at most `most` samples; whether it stopped for the others only.
+
+    A silence, which may be long and costs nothing to make, waits until the sink has room. Audio of an
+    utterance that was begun does not: its length is bounded, and it is there already.
+    """
+    job, pending, silent = entry.job, entry.pending, 0
+    while pending and not job.ended and job.sink is not None:
+        first = pending[0]
+        if isinstance(first, Silence):
+            if silent == SILENT_CHUNKS or not job.sink.ready():
+                return silent == SILENT_CHUNKS
+            silent += 1
+            size = min(first.samples, most)
+            first.samples -= size
+            if not first.samples:
+                pending.popleft()
+            _write(entry, np.zeros(size, np.float32), rate)
+            continue
+        pending.popleft()
+        if isinstance(first, Mark):
+            job.tell_mark(first.name)
+        else:
+            _write(entry, first, rate)
+    return False
+
+
+def _add_silence(entry: Entry, seconds: float, rate: int) -> None:
+    samples = round(seconds * rate)
+    if samples > 0:
+        entry.pending.append(Silence(samples))
+
+
+def _copies(samples: Samples, most: int, gain: float) -> Iterator[Samples]:
+    """The one place that copies samples, and that changes their loudness on the way."""
+    for at in range(0, samples.size, most):
+        piece = samples[at : at + most]
+        yield piece.copy() if gain == 1.0 else piece * np.float32(gain)
+
+
+def _write(entry: Entry, samples: Samples, rate: int) -> None:
+    """One chunk; the last one when nothing can follow."""
+    job = entry.job
+    assert job.sink is not None
+    job.announce()
+    job.timeline.audio_s += samples.size / rate
+    entry.finished = entry.exhausted
+    if entry.finished:
+        job.timeline.synthesized = monotonic()
+    job.sink.write(AudioChunk(samples, entry.finished))

@@ -1,0 +1,1 @@
+"""How words sound: pinyin and IPA checked, and put into what a voice takes. Below `text`; pure."""
