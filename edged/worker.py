@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
@@ -24,7 +24,8 @@ from edged.threads import Pulse, name_thread
 from edged.voices.api import Piece, Voice
 
 log = logging.getLogger("edged.worker")
-# An engine that fails this often in a row is taken to be broken: the process ends and is restarted.
+# A synthesizer that fails this often, without an utterance that comes to its end in between, is taken to be
+# broken: the process ends and is restarted.
 MAX_CONSECUTIVE_FAULTS = 5
 
 
@@ -57,7 +58,7 @@ class Worker:
         self._incoming: deque[Job] = deque()
         self._wake = threading.Event()
         self._stopping = False
-        self._faults = 0
+        self._faults: Counter[int] = Counter()  # by synthesizer: a sound voice says nothing of a broken one
         self.pulse = Pulse()  # a round: schedule, one engine call, deliver
         longest = max(v.card.sample_rate for v in voices.values())
         self._silence: Samples = np.zeros(int(longest * chunk_s), np.float32)
@@ -129,7 +130,6 @@ class Worker:
             self._fault(batch, exc)
             return
         end = monotonic()
-        self._faults = 0
         self.meter.step(begin, end, len(batch))
         self._scheduler.spent(batch, end - begin, end)
         for entry, piece in zip(batch, pieces, strict=True):
@@ -140,6 +140,8 @@ class Worker:
                 line.produced = line.produced or end
                 entry.heard_from = entry.heard_from or end
             self._deliver(entry, piece)
+            if piece.last and entry.job.error is None:
+                self._faults.pop(id(synthesizer), None)
 
     def _open(self, entry: Entry, now: float) -> bool:
         """Begins the next utterance if none is under way; False if the voice cannot, and the job failed."""
@@ -216,12 +218,17 @@ class Worker:
             job.sink.write(AudioChunk(piece, ends))
 
     def _close(self, entry: Entry) -> None:
-        if entry.stream is not None:
-            self._voices[entry.job.voice].synthesizer.close(entry.stream)
-            entry.stream = None
+        if entry.stream is None:
+            return
+        stream, entry.stream = entry.stream, None
+        try:
+            self._voices[entry.job.voice].synthesizer.close(stream)
+        except Exception as exc:
+            self._fault([entry], exc)
 
     def _fault(self, batch: Sequence[Entry], exc: Exception) -> None:
-        self._faults += 1
+        faulty = id(self._voices[batch[0].job.voice].synthesizer)
+        self._faults[faulty] += 1
         error = exc if isinstance(exc, EdgedError) else InternalError(f"synthesis failed: {exc!r}")
         log_event(
             log,
@@ -237,5 +244,5 @@ class Worker:
         )
         for entry in batch:
             entry.job.fail(error)
-        if self._faults >= MAX_CONSECUTIVE_FAULTS:
+        if self._faults[faulty] >= MAX_CONSECUTIVE_FAULTS:
             raise exc
