@@ -1,4 +1,4 @@
-"""Plugin libraries with a registry that, like TensorRT's, takes each plugin once: for tests of loading them."""
+"""Plugin libraries with a registry that takes each plugin once, as that of TensorRT does; for tests."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -105,15 +105,20 @@ class Device:
         if self._closed:
             return
         self._closed = True
-        with cuda_errors("the end of the GPU's work"):
-            self._context.push()
-            with suppress(self._cuda.Error):  # a device that has failed has nothing left to wait for
-                self._cuda.Context.synchronize()
-            while self._left:
-                self._left.pop().forget()
+        left, self._left = self._left, []
+        with cuda_errors("the end of the GPU's work"), ExitStack() as rest:  # from the last line to the first
+            try:
+                self._context.push()
+            except self._cuda.Error:
+                _keep_for_ever([self._context, *left])
+                raise
             # While it is current, as pycuda leaks a context that another thread has made. That takes it off
             # pycuda's stack, and leaves it on the driver's, where `use` may have put it as well.
-            self._context.detach()
+            rest.callback(self._context.detach)
+            for resource in left:
+                rest.callback(resource.forget)
+            with suppress(self._cuda.Error):  # a device that has failed has nothing left to wait for
+                self._cuda.Context.synchronize()
         with suppress(CudaError):
             self._driver.call("cuCtxPopCurrent_v2", None)
             self._driver.call("cuCtxSetCurrent", None)
@@ -140,6 +145,11 @@ class Device:
                 yield
             finally:
                 self._context.pop()
+
+
+def _keep_for_ever(natives: list[Any]) -> None:
+    """pycuda ends the process when one of its objects goes and its context cannot be made current."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(natives))
 
 
 class Block:

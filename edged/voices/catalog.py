@@ -10,6 +10,7 @@ import hashlib
 import logging
 import subprocess
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -19,7 +20,7 @@ from edged.bundle import MANIFEST, Bundle, find
 from edged.engine import preflight
 from edged.engine.buffers import Arena
 from edged.engine.plan import PlanRow
-from edged.errors import BundleError, BundleMissing, ConfigError, did_you_mean
+from edged.errors import BundleError, BundleMissing, ConfigError, EdgedError, did_you_mean
 from edged.paths import bundle_directories
 from edged.settings import Settings, VoiceDefaults
 from edged.store import Store
@@ -101,7 +102,8 @@ def load_voices(
         _load(voices, settings, wanted, arena, status, beside, absent)
     except BaseException:
         for voice in voices.values():
-            voice.close()
+            with suppress(EdgedError):  # the first error counts
+                voice.close()
         raise
     return voices
 
