@@ -37,7 +37,7 @@ from edged.reload import Reloader, loads, merge
 from edged.settings import Settings
 from edged.systemd import Notifier
 from edged.voices.catalog import check_choices, load_voices
-from edged.voices.choice import Choice, configured, fallback, others, runs
+from edged.voices.choice import Choice, because, configured, fallback, others, runs
 from edged.watchdog import Watchdog
 
 logger = logging.getLogger("edged")
@@ -94,7 +94,10 @@ class Takeover:
 
     def _load_instead(self, instead: Iterable[Choice], reason: EdgedError) -> Generation:
         """The first that can be loaded. Raises the reason when there is none."""
-        for choice in instead:
+        for each in instead:
+            choice = because(each, reason)
+            if choice is None:
+                continue
             try:
                 generation = self._load(self.settings, choice, self._starting)
             except EdgedError as error:

@@ -96,7 +96,7 @@ def test_it_serves_and_stops(built: Path, machine: Environment, tmp_path: Path) 
 
 def test_without_its_driver_the_fallback_speaks(built: Path, machine: Environment, tone_bundle: Path) -> None:
     engine = {"fallback": str(tone_bundle)}
-    for env, remark in ((machine, ""), ({}, "gpu cannot run on this machine, tone speaks instead")):
+    for env, remark in ((machine, ""), ({}, "gpu cannot be used, tone speaks instead: cuda_missing")):
         with running(built, env=env, engine=engine) as daemon:
             assert daemon.request({"op": "status"})["remark"] == remark
             assert ("code=cuda_missing" in daemon.log) == bool(remark)
