@@ -75,7 +75,9 @@ def build(
         raise BadValue("timing_cache, workspace and plugin are for TensorRT", f"--backend {TENSORRT}")
     if not Path(timing_cache).absolute().parent.is_dir():  # it is written after the long work
         raise BadValue(f"timing_cache {timing_cache}", "its folder does not exist")
-    limits = trt.Limits(workspace, Path(timing_cache or f"{out.resolve()}.timings"))
+    limits = trt.Limits()
+    if backend == TENSORRT:
+        limits = trt.Limits(workspace, Path(timing_cache or f"{out.resolve()}.timings"))
     progress("checkpoint", 0.0)
     with Checkpoint.open(Path(checkpoint)) as source:
         known = people.collect(speakers, spk_stat, source.sizes.hidden)
