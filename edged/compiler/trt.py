@@ -15,15 +15,17 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import onnx
 
-from edged.compiler.parts import Progress, need
-from edged.compiler.trt_phases import Phases
+from edged.compiler.parts import Progress
+from edged.compiler.trt_phases import Phases, stoppable
 from edged.engine import preflight
-from edged.errors import BadValue, PlanFailed, TensorRTMissing
+from edged.engine.failures import UNLOADABLE, unloadable
+from edged.errors import BadValue, MissingExtra, PlanFailed
 
 log = logging.getLogger("edged.compiler")
 MOST_WORKSPACE_MB = 1_000_000  # more than any GPU has
@@ -71,9 +73,11 @@ def tensorrt() -> Any:
     """The library, when the driver has answered. Raises `GpuUnusable`, or `MissingExtra`."""
     preflight.look()
     try:
-        return need("tensorrt", "tensorrt", "building TensorRT plans")
-    except OSError as error:  # its libraries are not there
-        raise TensorRTMissing(f"TensorRT cannot be loaded: {error}") from error
+        return import_module("tensorrt")
+    except ModuleNotFoundError as error:
+        raise MissingExtra(error.name or "tensorrt", "tensorrt", "building TensorRT plans") from error
+    except UNLOADABLE as error:  # it is there, its libraries are not
+        raise unloadable(error) from error
 
 
 def profile(network: Path, dims: Dims) -> dict[str, Shapes]:
@@ -140,7 +144,7 @@ class PlanBuilder:
         self._read_timings(config)
         phases = Phases(network.stem, progress)
         config.progress_monitor = _monitor(trt, phases)
-        serialized = builder.build_serialized_network(definition, config)
+        serialized = stoppable(lambda: builder.build_serialized_network(definition, config), phases)
         if phases.failure is not None:
             raise phases.failure
         if serialized is None:
