@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from edged.engine.cuda_driver import Driver, cuda_errors
 from edged.engine.cuda_stream import Event, Release, Stream
+from edged.engine.preflight import available_mb
 from edged.errors import CudaError, CudaUnavailable, DeviceOutOfMemory, EngineError, MissingExtra
 
 __all__ = ["Block", "Device", "Event", "Pinned", "Stream", "binding", "cuda_errors"]
@@ -40,7 +41,8 @@ def binding() -> Any:
 class Device:
     """A GPU with its primary context, which TensorRT uses as well, and all that was made on it.
 
-    name, capability (major, minor), driver (the newest CUDA it has: 13000 is 13.0).
+    name, capability (major, minor), driver (the newest CUDA it has: 13000 is 13.0), integrated (with the
+    processor's memory).
     Raises `MissingExtra` without pycuda, `CudaUnavailable` without a driver or such a device.
     """
 
@@ -54,6 +56,7 @@ class Device:
                 self.name = str(device.name())
                 major, minor = device.compute_capability()
                 self.driver = int(cuda.get_driver_version())
+                self.integrated = bool(device.get_attribute(cuda.device_attribute.INTEGRATED))
                 self._context = device.retain_primary_context()
         except DeviceOutOfMemory:
             raise
@@ -73,9 +76,12 @@ class Device:
             self._users.current = True
 
     def memory(self) -> tuple[int, int]:
-        """Free and total bytes of device memory, those of other processes counted."""
+        """Free and total bytes of device memory, those of other processes counted. Where it is the processor's
+        memory as well, what the kernel would give back is free, too."""
         with self._active("free memory of the GPU"):
             free, total = self._cuda.mem_get_info()
+        if self.integrated:
+            free = max(free, min(total, int(available_mb() * 1e6)))
         return int(free), int(total)
 
     def stream(self) -> Stream:
