@@ -74,10 +74,10 @@ def tensorrt() -> Any:
     preflight.look()
     try:
         return import_module("tensorrt")
-    except ModuleNotFoundError as error:
-        raise MissingExtra(error.name or "tensorrt", "tensorrt", "building TensorRT plans") from error
-    except UNLOADABLE as error:  # it is there, its libraries are not
-        raise unloadable(error) from error
+    except ModuleNotFoundError as absent:
+        raise MissingExtra(absent.name or "tensorrt", "tensorrt", "building TensorRT plans") from absent
+    except UNLOADABLE as broken:  # it is there, its libraries are not
+        raise unloadable(broken) from broken
 
 
 def profile(network: Path, dims: Dims) -> dict[str, Shapes]:

@@ -76,8 +76,8 @@ class Device:
             self._users.current = True
 
     def memory(self) -> tuple[int, int]:
-        """Free and total bytes of device memory, those of other processes counted. Where it is the processor's
-        memory as well, what the kernel would give back is free, too."""
+        """Free and total bytes of device memory, those of other processes counted. Where the processor has it
+        as well, what the kernel would give back is free, too."""
         with self._active("free memory of the GPU"):
             free, total = self._cuda.mem_get_info()
         if self.integrated:

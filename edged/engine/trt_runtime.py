@@ -134,17 +134,17 @@ class NativeEngine:
         self._runtime = runtime
         try:
             with native_errors(f"cannot read {name}"):
-                self._read(native)
+                self._read()
         except BaseException:
             self._native = None  # whoever keeps the error must not keep it alive
             raise
 
-    def _read(self, native: Any) -> None:
+    def _read(self) -> None:
         # Without comprehensions: what they close over outlives an error by longer than their frames.
-        self.profiles = int(native.num_optimization_profiles)
-        names = map(native.get_tensor_name, range(native.num_io_tensors))
+        self.profiles = int(self._native.num_optimization_profiles)
+        names = map(self._native.get_tensor_name, range(self._native.num_io_tensors))
         self.tensors = list(map(self._tensor, names))
-        sizes = map(native.get_device_memory_size_for_profile_v2, range(self.profiles))
+        sizes = map(self._native.get_device_memory_size_for_profile_v2, range(self.profiles))
         self.activations = list(map(int, sizes))
 
     def _tensor(self, name: str) -> PlanTensor:
