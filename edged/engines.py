@@ -12,11 +12,14 @@ their pulses.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping
 from time import sleep
 
+from edged import log
 from edged.engine.buffers import Arena
 from edged.engine.plan import PlanRow, total_mb
+from edged.errors import EdgedError, InternalError
 from edged.footprint import trim
 from edged.forecast import Forecast
 from edged.job import Job, Params
@@ -34,6 +37,7 @@ from edged.voices.api import Voice
 from edged.voices.choice import Choice
 from edged.worker import Worker
 
+logger = logging.getLogger("edged")
 STOP_S = 2.0  # how long a thread may take to end after it was told to
 LOOK_S = 0.05  # how often a retired generation is asked whether its jobs have ended
 
@@ -100,7 +104,16 @@ class Generation:
         self.text.stop(STOP_S)
         if self.worker.stop(STOP_S):  # a network that still computes must not be taken away
             for voice in self.voices.values():
-                voice.close()
+                self._close(voice)
+
+    def _close(self, voice: Voice) -> None:
+        """What cannot be freed is told and left: the daemon can go on, and a restart frees it."""
+        try:
+            voice.close()
+        except Exception as exc:
+            error = exc if isinstance(exc, EdgedError) else InternalError(repr(exc))
+            text = f"{voice.card.name}: not all of its memory could be freed: {error}"
+            log.event(logger, logging.ERROR, text, code=error.code)
 
 
 class Engines:

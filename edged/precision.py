@@ -60,9 +60,32 @@ def judge(what: str, measured: Mapping[str, float], thresholds: Mapping[str, flo
         raise BundleInaccurate(f"{what}: {told}", UNMEASURED if unknown else None)
 
 
+# What is measured of every bundle for TensorRT, and the loosest threshold of it that means anything: that of
+# 4-bit weights. A manifest can ask for more, not for less, and can leave none of them out.
+LOOSEST = {
+    "min_hidden_snr_db": 3.0,
+    "max_logit_error": 10.0,
+    "max_kl": 0.3,
+    "min_token_agreement": 0.12,
+    "min_waveform_snr_db": 40.0,
+}
+
+
 def check_precision(manifest: Manifest) -> None:
     """Before a bundle is taken into use. TensorRT chooses its arithmetic when it builds, so its figures were
     measured then, on the device; a network of ONNX Runtime is compared by `edged bundle verify --against`.
     """
     if manifest.tensorrt is not None:
-        judge(manifest.name, manifest.tensorrt.measured, manifest.thresholds)
+        judge(manifest.name, manifest.tensorrt.measured, demanded(manifest.thresholds))
+
+
+def demanded(thresholds: Mapping[str, float]) -> dict[str, float]:
+    """The thresholds of a bundle for TensorRT that count, no looser than `LOOSEST`. Without any, none."""
+    if not thresholds:
+        return {}
+    found = dict(thresholds)
+    for name, loosest in LOOSEST.items():
+        limit = found.get(name, loosest)
+        stricter = max if name.startswith("min_") else min
+        found[name] = stricter(limit, loosest) if math.isfinite(limit) else limit
+    return found

@@ -29,7 +29,7 @@ from edged.engine import pages
 from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row, joined, table
 from edged.engines import Engines
-from edged.errors import EdgedError
+from edged.errors import EdgedError, InternalError
 from edged.exporter import Exporter
 from edged.footprint import few_arenas
 from edged.job import Job
@@ -219,7 +219,7 @@ class Service:
 
     def _drain(self) -> None:
         """Takes no new jobs, lets the live ones end and their clients take the results, up to the deadline;
-        then cancels them."""
+        then gives them up."""
         self._admission.state = "draining"
         live = self._admission.tickets
         self._notify.stopping(f"draining: live jobs {len(live)}" if live else "stopping")
@@ -232,8 +232,14 @@ class Service:
         until = monotonic() + THREAD_STOP_S
         while live and monotonic() < until:
             for ticket in list(live.values()):
-                ticket.job.cancel()
+                self._give_up(ticket.job)
             sleep(DRAIN_POLL_S)
+
+    def _give_up(self, job: Job) -> None:
+        if self._crash is None:
+            job.cancel()
+        else:  # nobody wanted it to end
+            job.fail(InternalError("the daemon had a fault and ends", "send it again when it is back"))
 
     # -- what the parts call --------------------------------------------------------------------
 

@@ -38,7 +38,7 @@ from edged.settings import Settings
 from edged.systemd import Notifier
 from edged.text.lexicon.match import Lexicon
 from edged.voices.catalog import check_choices, load_voices
-from edged.voices.choice import Choice, configured, expected, fallback, lacking, others
+from edged.voices.choice import Choice, because, configured, expected, fallback, lacking, others
 from edged.watchdog import Watchdog
 
 logger = logging.getLogger("edged")
@@ -98,7 +98,10 @@ class Takeover:
 
     def _load_instead(self, instead: Iterable[Choice], reason: EdgedError) -> Generation:
         """The first that can be loaded. Raises the reason when there is none."""
-        for choice in instead:
+        for each in instead:
+            choice = because(each, reason)
+            if choice is None:
+                continue
             try:
                 generation = self._load(self.settings, choice, self._starting)
             except EdgedError as error:
@@ -197,6 +200,7 @@ class Takeover:
                     raise
                 reason = error
         spare = fallback(settings, wanted)
+        spare = None if spare is None else because(spare, reason)
         if spare is None:
             raise reason
         fresh = self._loaded(settings, spare, anew)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 
@@ -24,10 +24,11 @@ from edged.log import event as log_event
 from edged.meter import Meter
 from edged.scheduler import Entry, Scheduler
 from edged.threads import Pulse, name_thread
-from edged.voices.api import Piece, Voice
+from edged.voices.api import Piece, Synthesizer, Voice
 
 log = logging.getLogger("edged.worker")
-# An engine that fails this often in a row is taken to be broken: the process ends and is restarted.
+# A synthesizer that fails this often, without an utterance that comes to its end in between, is taken to be
+# broken: the process ends and is restarted.
 MAX_CONSECUTIVE_FAULTS = 5
 
 
@@ -60,7 +61,7 @@ class Worker:
         self._incoming: deque[Job] = deque()
         self._wake = threading.Event()
         self._stopping = False
-        self._faults = 0
+        self._faults: Counter[int] = Counter()  # by synthesizer: a sound voice says nothing of a broken one
         self.pulse = Pulse()  # a round: schedule, one engine call, deliver
         self._thread = threading.Thread(target=self._main, name="edged-engine", daemon=True)
 
@@ -132,7 +133,6 @@ class Worker:
             self._fault(batch, exc)
             return
         end = monotonic()
-        self._faults = 0
         self.meter.step(begin, end, len(batch))
         self._scheduler.spent(batch, end - begin, end)
         for entry, piece in zip(batch, pieces, strict=True):
@@ -143,6 +143,8 @@ class Worker:
                 line.produced = line.produced or end
                 entry.heard_from = entry.heard_from or end
             self._deliver(entry, piece)
+            if piece.last and entry.job.error is None:
+                self._faults.pop(id(synthesizer), None)
 
     def _open(self, entry: Entry, now: float) -> bool:
         """Begins the next utterance if none is under way; False if the voice cannot, and the job failed."""
@@ -234,12 +236,21 @@ class Worker:
             job.sink.write(AudioChunk(np.zeros(0, np.float32), last=True))
 
     def _close(self, entry: Entry) -> None:
-        if entry.stream is not None:
-            self._voices[entry.voice].synthesizer.close(entry.stream)
-            entry.stream = entry.utterance = None
+        if entry.stream is None:
+            return
+        synthesizer, stream = self._voices[entry.voice].synthesizer, entry.stream
+        entry.stream = entry.utterance = None
+        try:
+            synthesizer.close(stream)
+        except Exception as exc:
+            self._fault([entry], exc, synthesizer)
 
-    def _fault(self, batch: Sequence[Entry], exc: Exception) -> None:
-        self._faults += 1
+    def _fault(self, batch: Sequence[Entry], exc: Exception, synthesizer: Synthesizer | None = None) -> None:
+        """synthesizer: whose fault it is, that of the first entry's voice where none is given."""
+        if synthesizer is None and (voice := self._voices.get(batch[0].voice)) is not None:
+            synthesizer = voice.synthesizer
+        faulty = id(synthesizer)
+        self._faults[faulty] += 1
         error = exc if isinstance(exc, EdgedError) else InternalError(f"synthesis failed: {exc!r}")
         log_event(
             log,
@@ -255,7 +266,7 @@ class Worker:
         )
         for entry in batch:
             entry.job.fail(error)
-        if self._faults >= MAX_CONSECUTIVE_FAULTS:
+        if self._faults[faulty] >= MAX_CONSECUTIVE_FAULTS:
             raise exc
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,37 @@ def test_a_missing_tensor_is_named(bundle: Bundle) -> None:
     fewer = msgspec.structs.replace(gpt, inputs=tuple(t for t in gpt.inputs if t.name != "speaker"))
     others = tuple(fewer if engine is gpt else engine for engine in engines)
     assert "gpt.speaker is missing" in refused(bundle, engines=others)
+
+
+def test_a_tensor_of_other_axes_is_named(bundle: Bundle) -> None:
+    for entry in bundle.manifest.engines:
+        for tensor in (*entry.inputs, *entry.outputs):
+            fewer = msgspec.structs.replace(tensor, shape=tensor.shape[:-1] or (1, 1))
+            others = tuple(
+                msgspec.structs.replace(
+                    each,
+                    inputs=tuple(fewer if one is tensor else one for one in each.inputs),
+                    outputs=tuple(fewer if one is tensor else one for one in each.outputs),
+                )
+                for each in bundle.manifest.engines
+            )
+            if tensor.name.startswith("present_") or tensor.name in ("heard", "first", "lead", "past_frames"):
+                continue  # held against the network when it is opened
+            told = refused(bundle, engines=others)
+            part = "past_" if tensor.name.startswith("past_") else tensor.name
+            assert f"{entry.name}.{part}" in told
+
+
+def test_a_speaker_that_is_none_is_a_fault_of_the_bundle(bundle: Bundle, tmp_path: Path) -> None:
+    """And not of a request, so that the version before or another bundle speaks instead."""
+    out = tmp_path / "copy"
+    shutil.copytree(bundle.path, out)
+    file = out / "data/speakers.json"
+    known = data.read(file, data.Speakers)
+    (person,) = known.voices
+    data.write(file, data.Speakers(voices=(msgspec.structs.replace(person, code="ab"),)))
+    told = refused(Bundle(out, bundle.manifest))
+    assert f"the speaker {person.name!r}: " in told
 
 
 def test_other_voices_than_the_speakers_are_refused(bundle: Bundle) -> None:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
+import time
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -84,6 +86,35 @@ def test_tensorrt_of_the_system_becomes_visible_and_follows_an_upgrade(
         assert said(environment, VERSION) == version
     links = [path.name for path in environment.parent.parent.glob("lib/*/site-packages/tensorrt*")]
     assert sorted(links) == ["tensorrt", "tensorrt-10.7.0.dist-info"]
+
+
+def test_nothing_is_taken_away_where_it_cannot_be_replaced(environment: Path, tmp_path: Path) -> None:
+    package(tmp_path / "site", "tensorrt", "10.9.0")
+    (place,) = environment.parent.parent.glob("lib/*/site-packages")
+    for link in place.glob("tensorrt*"):
+        link.unlink()
+    (place / "tensorrt").mkdir()
+    former = place / "tensorrt-10.7.0.dist-info"
+    former.symlink_to(tmp_path)
+    try:
+        told = run("use-tensorrt.sh", environment, code=1, PYTHONPATH=str(tmp_path / "site"))
+        assert "is there already, and no link" in told
+        assert former.is_symlink()
+    finally:
+        (place / "tensorrt").rmdir()
+        former.unlink()
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may write anywhere")
+def test_who_may_not_write_is_told_to_use_sudo(environment: Path, tmp_path: Path) -> None:
+    package(tmp_path / "site", "tensorrt", "10.9.0")
+    (place,) = environment.parent.parent.glob("lib/*/site-packages")
+    place.chmod(0o555)
+    try:
+        told = run("use-tensorrt.sh", environment, code=1, PYTHONPATH=str(tmp_path / "site"))
+        assert f"sudo {SCRIPTS}/use-tensorrt.sh {environment}" in told
+    finally:
+        place.chmod(0o755)
 
 
 def test_what_is_missing_is_told_with_the_command_for_it(environment: Path, tmp_path: Path) -> None:
@@ -227,6 +258,24 @@ def test_clocks_are_put_back_however_the_build_ends(
         ["edged", "bundle"],
         ["jetson_clocks", "--restore"],
     ]
+
+
+@pytest.mark.parametrize("number", [signal.SIGHUP, signal.SIGINT, signal.SIGTERM])
+def test_clocks_are_put_back_when_it_is_interrupted(
+    board: Callable[..., dict[str, str]], tmp_path: Path, number: signal.Signals
+) -> None:
+    env = board("tensorrt", "pycuda")
+    with Path(env["EDGED"]).open("a") as script:
+        script.write("sleep 1\n")
+    command = [str(SCRIPTS / "build-bundle.sh"), "--max-clocks", "--checkpoint", "x"]
+    with subprocess.Popen(command, env=env, stdout=subprocess.DEVNULL) as running:
+        until = time.monotonic() + 30
+        while not any(call.startswith("edged bundle") for call in calls(tmp_path)):
+            assert time.monotonic() < until
+            time.sleep(0.02)
+        running.send_signal(number)
+        assert running.wait(30) == 128 + number
+    assert calls(tmp_path)[-1].startswith("jetson_clocks --restore")
 
 
 @pytest.mark.parametrize(

@@ -22,8 +22,8 @@ from edged.engine.buffers import Arena
 from edged.engine.plan import device_row
 from edged.engines import Engines, Generation
 from edged.footprint import Footprint
-from edged.settings import Engine, Settings, Voices
-from edged.voices import choice
+from edged.settings import Engine, Settings, VoiceDefaults, Voices
+from edged.voices import catalog, choice, load
 from edged.voices.demand import demand
 from tests import bundles
 from tests.daemon import running
@@ -31,7 +31,8 @@ from tests.drivers import driver
 from tests.notify import heard, manager
 
 ROOT = Path(__file__).resolve().parent.parent
-REMARK = "orin cannot run on this machine, tone speaks instead"
+INSTEAD = "orin cannot be used, tone speaks instead"
+REMARK = f"{INSTEAD}: cuda_missing"
 SENTENCE = "Pump four has stopped."
 
 
@@ -171,7 +172,7 @@ def test_a_gpu_of_another_kind_is_a_reason(
     planned: Path, tone_bundle: Path, machine: Callable[..., dict[str, str]]
 ) -> None:
     with running(planned, env=machine(MINOR=6), engine={"fallback": str(tone_bundle)}) as daemon:
-        assert daemon.request({"op": "status"})["remark"] == REMARK
+        assert daemon.request({"op": "status"})["remark"] == f"{INSTEAD}: capability_mismatch"
         assert "code=capability_mismatch" in daemon.log
 
 
@@ -182,7 +183,7 @@ def test_an_engine_that_cannot_be_loaded_though_everything_fits_is_one(
         assert "Fake Orin (compute capability 8.7)" in daemon.log
         [line] = [line for line in daemon.log.splitlines() if "code=bundle_inaccurate" in line]
         assert " warn " in line, "nobody has measured it"
-        assert daemon.request({"op": "status"})["remark"] == REMARK
+        assert daemon.request({"op": "status"})["remark"].startswith(f"{INSTEAD}: ")
         assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
 
 
@@ -203,7 +204,7 @@ def test_other_settings_are_taken_while_the_configured_bundle_is_broken(
         daemon.configure(engine={"threads": 1})
         reply = daemon.request({"op": "reload"})
         assert (reply["changed"], reply["loaded"]) == (["engine.threads"], ["tone"])
-        assert daemon.request({"op": "status"})["remark"] == REMARK
+        assert daemon.request({"op": "status"})["remark"].startswith(f"{INSTEAD}: ")
         assert daemon.log.count("code=bundle_file_truncated") == 3
         assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
         daemon.configure(engine={"fallback": "absent"})
@@ -223,8 +224,36 @@ def test_a_driver_that_takes_the_process_down_is_one_at_the_third_start(
     for _ in range(2):
         assert serve(tmp_path, env, **groups).returncode == -signal.SIGABRT
     with running(planned, env=env, engine=groups["engine"]) as daemon:
-        assert daemon.request({"op": "status"})["remark"] == REMARK
+        assert daemon.request({"op": "status"})["remark"] == f"{INSTEAD}: bundle_trial_failed"
         assert "code=bundle_trial_failed" in daemon.log
+
+
+def test_what_the_settings_say_wrongly_is_no_reason_for_it(
+    planned: Path, tone_bundle: Path, tmp_path: Path
+) -> None:
+    done = serve(
+        tmp_path,
+        voices={"bundles": [str(planned), str(planned)]},
+        engine={"fallback": str(tone_bundle)},
+    )
+    assert done.returncode == 2
+    assert "two bundles have the name 'orin'" in done.stderr
+    assert "speaks instead" not in done.stderr
+
+
+def test_the_settings_may_name_its_voices_at_any_time(tone_bundle: Path, slow_bundle: Path) -> None:
+    """They must not have to be changed when it stands in."""
+    cards = {card.name: card for card in load.cards(Bundle.load(slow_bundle))}
+    assert list(cards) != ["tone"]
+
+    def check(fallback: Path | str, name: str) -> None:
+        voices = Voices(default=name, defaults={name: VoiceDefaults(speed=1.2)})
+        catalog.check_choices(Settings(voices=voices, engine=Engine(fallback=str(fallback))), cards)
+
+    check(tone_bundle, "tone")
+    for fallback, name in (("", "tone"), (tone_bundle, "nobody"), (tone_bundle / "absent", "tone")):
+        with pytest.raises(errors.ConfigError, match=name):
+            check(fallback, name)
 
 
 # -- which bundles ------------------------------------------------------------------------------
@@ -244,6 +273,10 @@ def test_it_takes_the_place_of_what_it_replaces(planned: Path, tone_bundle: Path
     assert names(slow_bundle, planned) == [slow, tone]
     assert names(tone_bundle, slow_bundle, planned) == [tone, slow], "it is there already"
     assert names(slow_bundle) == [], "nothing needs it"
+    other = planned.parent / "link"
+    other.symlink_to(tone_bundle.parent)
+    found = names(other / tone, planned)
+    assert found == [tone], "it is there already, by another path"
 
 
 def test_what_a_bundle_takes_on_the_gpu_is_in_the_plan_before_it_is_loaded(planned: Path) -> None:

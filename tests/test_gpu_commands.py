@@ -16,6 +16,7 @@ import yaml
 
 from edged.bundle import read_manifest
 from edged.bundle_write import write_manifest
+from edged.compiler.chattts.thresholds import TENSORRT
 from tests import bundles
 from tests.daemon import running
 from tests.drivers import driver
@@ -23,15 +24,20 @@ from tests.test_fallback import REMARK, ROOT, pytestmark
 
 __all__ = ["pytestmark"]
 
-LIMITS = {"max_kl": 0.01, "min_waveform_snr_db": 20.0}
+LIMITS = {**TENSORRT["int8"], "min_waveform_snr_db": 50.0}
+MEASURED = {
+    "max_kl": 0.001,
+    "max_logit_error": 0.1,
+    "min_hidden_snr_db": 24.0,
+    "min_token_agreement": 0.7,
+    "min_waveform_snr_db": 51.5,
+}
 
 
 @pytest.fixture
 def planned(tmp_path: Path) -> Path:
     """A bundle "orin" with the figures that it needs."""
-    record = msgspec.structs.replace(
-        bundles.TENSORRT, measured={"max_kl": 0.001, "min_waveform_snr_db": 31.5}
-    )
+    record = msgspec.structs.replace(bundles.TENSORRT, measured=MEASURED)
     out = bundles.for_tensorrt(bundles.tone(), tmp_path / "orin", record=record)
     write_manifest(out, msgspec.structs.replace(read_manifest(out), name="orin", thresholds=LIMITS))
     return out
@@ -80,8 +86,8 @@ def test_it_is_activated_only_where_it_can_run(planned: Path, tmp_path: Path) ->
     [
         ({}, "max_kl: not measured"),
         ({"max_kl": 0.001}, "min_waveform_snr_db: not measured"),
-        ({"max_kl": 0.02, "min_waveform_snr_db": 31.5}, "max_kl: 0.02"),
-        ({"max_kl": 0.001, "min_waveform_snr_db": 19.0}, "min_waveform_snr_db: 19"),
+        ({**MEASURED, "max_kl": 0.02}, "max_kl: 0.02"),
+        ({**MEASURED, "min_waveform_snr_db": 49.0}, "min_waveform_snr_db: 49"),
     ],
 )
 def test_one_that_is_not_precise_enough_is_refused_without_a_trial_too(

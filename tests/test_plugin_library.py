@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from edged.engine.plugins import VERSION, load_plugin
 from edged.errors import PluginUnusable
 from tests.masked_pos_enc import PLUGIN, TESTS, Call, compile_cpp, expected
+from tests.plugin_library import library, plugin, registry
 
 FLOAT, HALF, INT32 = 0, 1, 3  # of TensorRT's DataType
 TYPES = {"float32": FLOAT, "float16": HALF, "int32": INT32}
@@ -208,16 +209,8 @@ def test_shapes_and_types_that_do_not_fit_are_refused(driver: ctypes.CDLL) -> No
 # -- loading ------------------------------------------------------------------------------------
 
 
-def _library(path: Path, source: str, *arguments: str | Path) -> Path:
-    text = path.with_suffix(".cpp")
-    text.write_text(source)
-    made = compile_cpp("-shared", text, "-o", path, *arguments)
-    assert made.returncode == 0, made.stderr
-    return path
-
-
 def _versioned(path: Path, version: int) -> Path:
-    return _library(path, f'extern "C" int edged_plugin_version() {{ return {version}; }}')
+    return library(path, f'extern "C" int edged_plugin_version() {{ return {version}; }}')
 
 
 def test_a_plugin_of_this_version_is_loaded(tmp_path: Path) -> None:
@@ -228,14 +221,14 @@ def test_a_plugin_of_this_version_is_loaded(tmp_path: Path) -> None:
 
 def test_a_plugin_that_cannot_be_used_says_why_and_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "text.so").write_text("no library")
-    needed = _library(tmp_path / "libnvinfer_of_another_version.so.10", "int x;")
-    linked = _library(tmp_path / "foreign.so", "extern int x; int *y = &x;", needed)
+    needed = library(tmp_path / "libnvinfer_of_another_version.so.10", "int x;")
+    linked = library(tmp_path / "foreign.so", "extern int x; int *y = &x;", needed)
     needed.unlink()
     cases = {
         tmp_path / "absent.so": "absent.so",
         tmp_path / "text.so": "text.so",
         linked: "libnvinfer_of_another_version.so.10",
-        _library(tmp_path / "other.so", "int z;"): "no TensorRT plugin of edged",
+        library(tmp_path / "other.so", "int z;"): "no TensorRT plugin of edged",
         _versioned(tmp_path / "newer.so", VERSION + 1): f"version {VERSION + 1}",
         _versioned(tmp_path / "refused.so", 0): "refused",
     }
@@ -261,3 +254,38 @@ def test_a_library_that_is_not_there_is_named(nvcc: str, tmp_path: Path) -> None
     assert done.returncode == 1
     assert "no libnvinfer" in done.stderr
     assert not (tmp_path / "made.so").exists()
+
+
+LOAD = """
+import pathlib, sys
+from edged.engine.plugins import load_plugin
+from edged.errors import PluginUnusable
+for path in sys.argv[1:]:
+    try:
+        load_plugin(pathlib.Path(path))
+        print("loaded")
+    except PluginUnusable as error:
+        print(error)
+"""
+
+
+def test_what_is_loaded_already_is_told_by_its_content(tmp_path: Path) -> None:
+    """A bundle has its own copy of the library, and TensorRT's registry takes no plugin twice."""
+    known = registry(tmp_path)
+    first = plugin(tmp_path / "first.so", known)
+    copy = Path(shutil.copy(first, tmp_path / "copy.so"))
+    other = plugin(tmp_path / "other.so", known, build=2)
+    newer = plugin(tmp_path / "newer.so", known, version=VERSION + 1)
+
+    def loading(*paths: Path) -> list[str]:
+        command = [sys.executable, "-c", LOAD, *map(str, paths)]
+        ran = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert ran.returncode == 0, ran.stderr
+        return ran.stdout.splitlines()
+
+    assert loading(first, copy, other, other, first) == ["loaded"] * 5
+    *rest, told = loading(first, newer)
+    assert rest == ["loaded"]
+    assert f"version {VERSION + 1}, this edged needs {VERSION}" in told
+    _, told = loading(newer, first)
+    assert "restart edged" in told, "the one that cannot be used has taken the name"

@@ -95,6 +95,23 @@ def test_jobs_beyond_the_drain_deadline_are_cancelled_and_told(slow_bundle: Path
         assert receive_until(socket, "cancelled", "done")[-1]["event"] == "cancelled"
 
 
+def test_at_a_fault_live_jobs_are_told_to_have_failed(tone_bundle: Path) -> None:
+    """Nobody cancelled them, and they may be sent again."""
+    limits = {"jobs": 64, "jobs_per_client": 64}
+    with (
+        running(tone_bundle, faults={"fail_from_step": 100}, limits=limits) as daemon,
+        daemon.socket() as socket,
+    ):
+        for number in range(60):
+            send(socket, op="synthesize", text=LONG, id=str(number), reply="final")
+        ended = [receive_until(socket, "cancelled", "done", "failed")[-1] for _ in range(60)]
+        assert {event["event"] for event in ended} <= {"done", "failed"}
+        given_up = [event for event in ended if event.get("code") == "internal"]
+        assert given_up
+        assert all(event["retryable"] for event in given_up)
+        assert daemon.process.wait(10) == 1
+
+
 def test_a_second_sigint_forces_the_end(slow_bundle: Path) -> None:
     with running(slow_bundle, service={"drain_s": 60.0}) as daemon, daemon.socket() as socket:
         send(socket, op="synthesize", text=LONG, reply="events", stream=True)

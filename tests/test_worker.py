@@ -252,6 +252,78 @@ def test_an_engine_that_keeps_failing_ends_the_worker(make: Any) -> None:
     assert [type(c) for c in crashes] == [RuntimeError]
 
 
+def _crashed(crashes: list[BaseException]) -> bool:
+    until = time.monotonic() + 5
+    while not crashes and time.monotonic() < until:
+        time.sleep(0.01)
+    return bool(crashes)
+
+
+def test_a_broken_engine_is_not_excused_by_another_voice(make: Any) -> None:
+    crashes: list[BaseException] = []
+    worker = make(Scripted(name="a", fail=EngineError("broken")), Scripted(name="b"), crashes=crashes)
+    for number in range(2 * MAX_CONSECUTIVE_FAULTS - 1):
+        assert not crashes
+        made, basket = job("ab"[number % 2], Utterance(0, (1,)))
+        worker.submit(made)
+        assert basket.done.wait(5)
+    assert _crashed(crashes)
+
+
+def test_steps_that_lead_nowhere_do_not_excuse_an_engine(make: Any) -> None:
+    """As where the decoder works and the vocoder does not."""
+    voice, crashes = Scripted(steps=3), []
+    speak = voice.step
+
+    def step(streams: Sequence[Any]) -> Sequence[Piece]:
+        return fail(EngineError("no sound")) if any(s[0] == 1 for s in streams) else speak(streams)
+
+    voice.step = step  # type: ignore[method-assign]
+    worker = make(voice, crashes=crashes)
+    for _ in range(MAX_CONSECUTIVE_FAULTS):
+        assert not crashes
+        made, basket = job("v", Utterance(0, (1,)))
+        worker.submit(made)
+        assert basket.done.wait(5)
+        assert made.state is JobState.FAILED
+    assert _crashed(crashes)
+
+
+def test_an_utterance_that_comes_to_its_end_excuses_what_failed_before(make: Any) -> None:
+    voice, crashes = Scripted(), []
+    worker = make(voice, crashes=crashes)
+    for number in range(3 * MAX_CONSECUTIVE_FAULTS):
+        voice.fail = EngineError("broken") if number % MAX_CONSECUTIVE_FAULTS else None
+        made, basket = job("v", Utterance(0, (1,)))
+        worker.submit(made)
+        assert basket.done.wait(5)
+    assert crashes == []
+
+
+def test_a_stream_that_cannot_be_closed_is_a_fault_of_its_voice(make: Any) -> None:
+    voice, crashes = Scripted(), []
+    close = voice.close
+    voice.close = lambda stream: fail(EngineError("cannot move a row"))  # type: ignore[method-assign]
+    worker = make(voice, crashes=crashes)
+    made, basket = job("v", Utterance(0, (1,)))
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert made.state is JobState.FAILED
+    voice.close = close  # type: ignore[method-assign]
+    made, basket = job("v", Utterance(0, (1,)))
+    worker.submit(made)
+    assert basket.done.wait(5)
+    assert made.state is JobState.DONE
+    assert crashes == []
+    voice.close = lambda stream: fail(EngineError("cannot move a row"))  # type: ignore[method-assign]
+    for _ in range(MAX_CONSECUTIVE_FAULTS):
+        assert not crashes
+        made, basket = job("v", Utterance(0, (1,)))
+        worker.submit(made)
+        assert basket.done.wait(5)
+    assert _crashed(crashes)
+
+
 def test_the_pulse_tells_a_hanging_engine_from_a_quiet_one(make: Any) -> None:
     voice = Scripted(delay_s=0.6)
     worker = make(voice)

@@ -72,6 +72,7 @@ if [ "$clocks" = yes ]; then
     rm "$stored" # it must not be there
     jetson_clocks --store "$stored"
     trap 'jetson_clocks --restore "$stored"; rm -f "$stored"' EXIT
+    trap 'exit 129' HUP # a terminal that is closed
     trap 'exit 130' INT
     trap 'exit 143' TERM
     jetson_clocks

@@ -37,12 +37,13 @@ EOF
     "sudo apt install --reinstall python3-libnvinfer"
 
 place=$("$python" -c 'import sysconfig; print(sysconfig.get_path("platlib"))')
-for old in "$place"/tensorrt-*; do
-    if [ -L "$old" ]; then rm "$old"; fi # of the version before
-done
 if [ -d "$place/tensorrt" ] && [ ! -L "$place/tensorrt" ]; then
     fail "$place/tensorrt is there already, and no link" "remove it, if JetPack's is to be used"
 fi
+[ -w "$place" ] || fail "you may not write to $place" "sudo $0 $python"
+for old in "$place"/tensorrt-*; do
+    if [ -L "$old" ]; then rm "$old"; fi # of the version before
+done
 ln -sfn "$package" "$place/tensorrt"
 ln -sfn "$info" "$place/$(basename "$info")"
 printf '%s\n' "TensorRT $release is visible to $python"

@@ -154,11 +154,11 @@ def verify(bundle: str, against: Path | None, report: Path | None) -> None:
 
 def _figures(manifest: Manifest) -> None:
     """What was measured of a bundle for TensorRT. Raises `BundleInaccurate`."""
-    from edged.precision import check_precision, verdicts
+    from edged.precision import check_precision, demanded, verdicts
 
     if manifest.tensorrt is not None:
         tell("\nmeasured against fp32 when it was built:")
-        for verdict in verdicts(manifest.tensorrt.measured, manifest.thresholds):
+        for verdict in verdicts(manifest.tensorrt.measured, demanded(manifest.thresholds)):
             tell(f"{'ok' if verdict.passed else 'FAILED':8}{verdict}")
     check_precision(manifest)
 

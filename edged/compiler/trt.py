@@ -13,18 +13,22 @@ import functools
 import logging
 import os
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 import onnx
 
-from edged.compiler.parts import Progress, need
-from edged.compiler.trt_phases import Phases
+from edged.compiler.parts import Progress
+from edged.compiler.trt_phases import Phases, stoppable
 from edged.engine import cuda, preflight
-from edged.errors import PlanFailed, TensorRTMissing
+from edged.engine.failures import UNLOADABLE, unloadable
+from edged.errors import BadValue, MissingExtra, PlanFailed
 
 log = logging.getLogger("edged.compiler")
+MOST_WORKSPACE_MB = 1_000_000  # more than any GPU has
 Range = tuple[
     int, int, int
 ]  # of a dynamic dimension: the least, the usual (tactics are chosen for it), the most
@@ -35,10 +39,34 @@ Shapes = tuple[tuple[int, ...], tuple[int, ...], tuple[int, ...]]
 @dataclass(frozen=True)
 class Limits:
     """workspace_mb: memory that a layer may use for scratch while tactics are tried, 0 for all there is;
-    timing_cache: file that keeps what was measured, so that the next build need not measure it again."""
+    timing_cache: file that keeps what was measured, so that the next build need not measure it again; links
+    are followed here. Raises `BadValue`, before the long work."""
 
     workspace_mb: int = 0
     timing_cache: Path | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.workspace_mb <= MOST_WORKSPACE_MB:
+            raise BadValue(
+                f"workspace {self.workspace_mb} MB", f"choose 1 to {MOST_WORKSPACE_MB}, or leave it out"
+            )
+        if self.timing_cache is not None:
+            object.__setattr__(self, "timing_cache", _regular(self.timing_cache))
+
+
+def _regular(path: Path) -> Path:
+    """The file that a path leads to, or would; what takes its place must not replace a link or a device.
+
+    Raises `BadValue`.
+    """
+    hint = "name another file with --timing-cache"
+    try:
+        found = path.resolve()
+        if found.is_file() or not found.exists():
+            return found
+    except (OSError, RuntimeError) as error:  # RuntimeError: links that lead in a circle
+        raise BadValue(f"the timing cache {path} cannot be used: {error}", hint) from None
+    raise BadValue(f"the timing cache {path} is there, and no regular file", hint)
 
 
 def tensorrt() -> Any:
@@ -49,9 +77,11 @@ def tensorrt() -> Any:
     preflight.look()
     cuda.binding()
     try:
-        return need("tensorrt", "tensorrt", "building TensorRT plans")
-    except OSError as error:  # its libraries are not there
-        raise TensorRTMissing(f"TensorRT cannot be loaded: {error}") from error
+        return import_module("tensorrt")
+    except ModuleNotFoundError as absent:
+        raise MissingExtra(absent.name or "tensorrt", "tensorrt", "building TensorRT plans") from absent
+    except UNLOADABLE as broken:  # it is there, its libraries are not
+        raise unloadable(broken) from broken
 
 
 def profile(network: Path, dims: Dims) -> dict[str, Shapes]:
@@ -118,7 +148,7 @@ class PlanBuilder:
         self._read_timings(config)
         phases = Phases(network.stem, progress)
         config.progress_monitor = _monitor(trt, phases)
-        serialized = builder.build_serialized_network(definition, config)
+        serialized = stoppable(lambda: builder.build_serialized_network(definition, config), phases)
         if phases.failure is not None:
             raise phases.failure
         if serialized is None:
@@ -149,10 +179,14 @@ class PlanBuilder:
         path = self._limits.timing_cache
         if path is None:
             return
-        kept = path.read_bytes() if path.is_file() else b""
-        if not config.set_timing_cache(config.create_timing_cache(kept), False):
+        try:
+            kept = path.read_bytes() if path.exists() else b""
+        except OSError as error:
+            log.warning("%s: timings cannot be read, measured anew: %s", path, error)
+            kept = b""
+        if not _timings(config, kept):
             log.info("%s: timings of another GPU or version, measured anew", path)
-            config.set_timing_cache(config.create_timing_cache(b""), False)
+            _timings(config, b"")
 
     def _write_timings(self, config: Any) -> None:
         path = self._limits.timing_cache
@@ -160,8 +194,19 @@ class PlanBuilder:
         if path is None or cache is None:
             return
         unfinished = path.with_name(f".{path.name}.{os.getpid()}")
-        unfinished.write_bytes(memoryview(cache.serialize()))
-        unfinished.replace(path)
+        try:
+            unfinished.write_bytes(memoryview(cache.serialize()))
+            unfinished.replace(path)
+        except (OSError, TypeError) as error:  # TypeError: there was nothing to serialise
+            log.warning("%s: timings cannot be kept, the next build measures them again: %s", path, error)
+            with suppress(OSError):
+                unfinished.unlink(missing_ok=True)
+
+
+def _timings(config: Any, kept: bytes) -> bool:
+    """Whether TensorRT takes them."""
+    cache = config.create_timing_cache(kept)  # None where it makes nothing of them
+    return cache is not None and bool(config.set_timing_cache(cache, False))
 
 
 def _told(error: Any) -> str:

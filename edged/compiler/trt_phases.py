@@ -2,15 +2,23 @@
 
 CLI process only; TensorRT reports from threads of its own, one phase inside another and some beside each
 other. No TensorRT here: `trt.py` hands the calls on. An exception out of one of these calls would go through
-native code, so it is kept, the build is told to stop, and `trt.py` raises it afterwards.
+native code, so it is kept, the build is told to stop, and `trt.py` raises it afterwards. A signal is served
+by Python on the main thread only, which must therefore not be the one that is in native code for minutes.
 """
 
 from __future__ import annotations
 
+import signal
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeVar
 
 from edged.compiler.parts import Progress
+
+SIGNALS = {signal.SIGINT, signal.SIGTERM, signal.SIGHUP}
+LOOK_S = 0.2  # how often the main thread looks for signals, as a join without an end would not
+T = TypeVar("T")
 
 
 @dataclass(slots=True)
@@ -41,6 +49,10 @@ class Phases:
         self._reached = 0.0
         self.failure: BaseException | None = None
 
+    def stop(self, reason: BaseException) -> None:
+        """The next step ends the build."""
+        self.failure = self.failure or reason
+
     def start(self, phase: str, parent: str | None, steps: int) -> None:
         with self._lock:
             above = self._phases.get(parent or "")
@@ -68,4 +80,35 @@ class Phases:
         try:
             self._progress(f"{self._name}: {phase}", self._reached)
         except BaseException as error:  # a Ctrl-C, too: it arrives in whatever Python runs
-            self.failure = self.failure or error
+            self.stop(error)
+
+
+def stoppable(build: Callable[[], T], phases: Phases) -> T:
+    """What a native build gives, on a thread of its own. Raises what that raised.
+
+    A Ctrl-C on this thread is kept in `phases`, which ends the build at its next step, and where the caller
+    looks. A second one does not wait for that.
+    """
+    made: list[T] = []
+    raised: list[BaseException] = []
+
+    def work() -> None:
+        try:
+            made.append(build())
+        except BaseException as error:
+            raised.append(error)
+
+    thread = threading.Thread(target=work, name="edged-build", daemon=True)
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # for that thread: they are for this one
+    thread.start()
+    while not (made or raised):
+        try:
+            signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            thread.join(LOOK_S)
+        except KeyboardInterrupt as error:
+            if phases.failure is not None:
+                raise
+            phases.stop(error)
+    if raised:
+        raise raised[0]
+    return made[0]

@@ -13,7 +13,7 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from edged.engine.cuda_driver import Driver, cuda_errors
 from edged.engine.cuda_stream import Event, Release, Stream
+from edged.engine.preflight import available_mb
 from edged.errors import CudaError, CudaUnavailable, DeviceOutOfMemory, EngineError, MissingExtra
 
 __all__ = ["Block", "Device", "Event", "Pinned", "Stream", "binding", "cuda_errors"]
@@ -40,7 +41,8 @@ def binding() -> Any:
 class Device:
     """A GPU with its primary context, which TensorRT uses as well, and all that was made on it.
 
-    name, capability (major, minor), driver (the newest CUDA it has: 13000 is 13.0).
+    name, capability (major, minor), driver (the newest CUDA it has: 13000 is 13.0), integrated (with the
+    processor's memory).
     Raises `MissingExtra` without pycuda, `CudaUnavailable` without a driver or such a device.
     """
 
@@ -54,6 +56,7 @@ class Device:
                 self.name = str(device.name())
                 major, minor = device.compute_capability()
                 self.driver = int(cuda.get_driver_version())
+                self.integrated = bool(device.get_attribute(cuda.device_attribute.INTEGRATED))
                 self._context = device.retain_primary_context()
         except DeviceOutOfMemory:
             raise
@@ -73,9 +76,12 @@ class Device:
             self._users.current = True
 
     def memory(self) -> tuple[int, int]:
-        """Free and total bytes of device memory, those of other processes counted."""
+        """Free and total bytes of device memory, those of other processes counted. Where the processor has it
+        as well, what the kernel would give back is free, too."""
         with self._active("free memory of the GPU"):
             free, total = self._cuda.mem_get_info()
+        if self.integrated:
+            free = max(free, min(total, int(available_mb() * 1e6)))
         return int(free), int(total)
 
     def stream(self) -> Stream:
@@ -105,15 +111,20 @@ class Device:
         if self._closed:
             return
         self._closed = True
-        with cuda_errors("the end of the GPU's work"):
-            self._context.push()
-            with suppress(self._cuda.Error):  # a device that has failed has nothing left to wait for
-                self._cuda.Context.synchronize()
-            while self._left:
-                self._left.pop().forget()
+        left, self._left = self._left, []
+        with cuda_errors("the end of the GPU's work"), ExitStack() as rest:  # from the last line to the first
+            try:
+                self._context.push()
+            except self._cuda.Error:
+                _keep_for_ever([self._context, *left])
+                raise
             # While it is current, as pycuda leaks a context that another thread has made. That takes it off
             # pycuda's stack, and leaves it on the driver's, where `use` may have put it as well.
-            self._context.detach()
+            rest.callback(self._context.detach)
+            for resource in left:
+                rest.callback(resource.forget)
+            with suppress(self._cuda.Error):  # a device that has failed has nothing left to wait for
+                self._cuda.Context.synchronize()
         with suppress(CudaError):
             self._driver.call("cuCtxPopCurrent_v2", None)
             self._driver.call("cuCtxSetCurrent", None)
@@ -140,6 +151,11 @@ class Device:
                 yield
             finally:
                 self._context.pop()
+
+
+def _keep_for_ever(natives: list[Any]) -> None:
+    """pycuda ends the process when one of its objects goes and its context cannot be made current."""
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(natives))
 
 
 class Block:

@@ -6,6 +6,7 @@ engine thread uses the addresses. Neighbours: `cuda` allocates, `trt` carves ten
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -68,8 +69,9 @@ class DeviceMemory:
     def close(self) -> None:
         """Frees both. Once is enough; the device must have finished, and no array may be used afterwards."""
         self.seal()
-        self._pinned.free()
-        self._block.free()
+        with ExitStack() as rest:
+            rest.callback(self._block.free)
+            self._pinned.free()
 
 
 class _Range:

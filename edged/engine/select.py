@@ -13,8 +13,9 @@ from pathlib import Path
 from edged import native, settings
 from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
+from edged.engine.failures import UNLOADABLE, unloadable
 from edged.engine.request import Decoder, Request
-from edged.errors import BundleBackendMismatch, EngineError, TensorRTMissing
+from edged.errors import BundleBackendMismatch, EngineError
 from edged.log import event as log_event
 
 log = logging.getLogger("edged.engine")
@@ -54,8 +55,8 @@ def open_engines(
     if backend == TENSORRT:  # `preflight` has found what native code will need
         try:
             from edged.engine.trt_open import open_engines as open_on_device
-        except (ImportError, OSError) as error:  # a package without its module, or that without its libraries
-            raise TensorRTMissing(f"TensorRT cannot be loaded: {error}") from error
+        except UNLOADABLE as error:  # a package without its module, or that without its libraries
+            raise unloadable(error) from error
 
         return list(open_on_device(requests, arena, config))
     for request in requests:

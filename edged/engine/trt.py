@@ -11,6 +11,7 @@ compares 48 steps with ONNX Runtime, and would find a plan that does not. Neighb
 
 from __future__ import annotations
 
+from contextlib import ExitStack
 from time import thread_time
 from typing import Any
 
@@ -193,11 +194,12 @@ class TrtEngine(DeviceTensors):
     def close(self) -> None:
         if not self._contexts:
             return
-        self._rig.device.use()
-        for context in reversed(self._contexts):
-            context.close()
-        self._contexts = []
-        self._native.close()
-        self._views.clear()
-        self._buffers.clear()
-        self._rig.leave()
+        contexts, self._contexts, self._context = self._contexts, [], None
+        with ExitStack() as rest:  # all of it whatever fails, from the last line to the first
+            rest.callback(self._rig.leave)
+            rest.callback(self._buffers.clear)
+            rest.callback(self._views.clear)
+            rest.callback(self._native.close)
+            for context in contexts:
+                rest.callback(context.close)
+            self._rig.device.use()

@@ -63,9 +63,13 @@ class CountingAllocator:
         return block.address
 
     def give_back(self, address: int) -> bool:
-        """Whether the block was one of these."""
+        """Whether the block was one of these, and is free."""
         block = self._live.pop(address, None)
         if block is None:
             return False
-        block.free()
+        try:
+            block.free()
+        except EdgedError as error:  # the device will free it when it is closed
+            self.error = error
+            return False
         return True

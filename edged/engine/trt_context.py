@@ -9,7 +9,7 @@ Neighbours: `trt.py` runs them, `trt_runtime.py` has the native calls, `cuda_gra
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from edged.engine.api import Shape
 from edged.engine.cuda import Device
@@ -86,10 +86,13 @@ class Context:
         self.fresh = False
 
     def close(self) -> None:
-        with suppress(EdgedError):  # what failed before fails again
-            self.stream.synchronize()
-        self._graphs.close()
-        self._native.close()
+        """All of it, whatever fails. Raises `EngineError`."""
+        with ExitStack() as rest:  # from the last line to the first
+            rest.callback(self._native.close)
+            for _ in range(max(1, self._graphs.recorded)):  # a call that fails has taken one away
+                rest.callback(self._graphs.close)
+            with suppress(EdgedError):  # what failed before fails again
+                self.stream.synchronize()
 
 
 def recordable(tensors: Sequence[PlanTensor], profile: int) -> bool:

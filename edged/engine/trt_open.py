@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 
 from edged import settings
@@ -18,6 +18,7 @@ from edged.engine.api import TensorSpec
 from edged.engine.buffers import Arena
 from edged.engine.cuda import Device
 from edged.engine.device_memory import DeviceMemory, aligned
+from edged.engine.failures import let_go
 from edged.engine.plan import PlanRow
 from edged.engine.plugins import load_plugin
 from edged.engine.request import Request
@@ -85,13 +86,14 @@ def _open(
             _contexts(one, rig.memory, device, config, contexts[-1])
         engines = [_engine(one, made, rig, arena) for one, made in zip(loaded, contexts, strict=True)]
         rig.memory.seal()
-    except BaseException:
-        for context in (each for made in reversed(contexts) for each in reversed(made)):
-            context.close()
-        for one in reversed(loaded):
-            one.native.close()
-        with suppress(EdgedError):  # the first error counts
-            rig.close()
+    except BaseException as error:
+        let_go(error)
+        with suppress(EdgedError), ExitStack() as rest:  # the first error counts
+            rest.callback(rig.close)
+            for one in loaded:
+                rest.callback(one.native.close)
+            for context in (each for made in contexts for each in made):
+                rest.callback(context.close)
         raise
     rig.users = len(engines)
     arena.when_sealed(rig.runtime.allocator.ready)

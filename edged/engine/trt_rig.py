@@ -6,7 +6,7 @@ it; `device_memory.py`, `trt_runtime.py`.
 
 from __future__ import annotations
 
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 
 from edged.engine.cuda import Device, Stream
 from edged.engine.device_memory import DeviceMemory
@@ -77,8 +77,9 @@ class Rig:
             self.close()
 
     def close(self) -> None:
-        """Nothing is left on the device afterwards."""
-        self.copies.close()
-        if self.memory is not None:
-            self.memory.close()
-        self.device.close()
+        """Nothing is left on the device afterwards, as far as the driver allows. Raises `EngineError`."""
+        with ExitStack() as rest:  # all of it whatever fails, from the last line to the first
+            rest.callback(self.device.close)
+            if self.memory is not None:
+                rest.callback(self.memory.close)
+            self.copies.close()

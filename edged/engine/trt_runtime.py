@@ -140,13 +140,20 @@ class NativeEngine:
         self.name = name
         self._native = native
         self._runtime = runtime
-        with native_errors(f"cannot read {name}"):
-            self.profiles = int(self._native.num_optimization_profiles)
-            names = [self._native.get_tensor_name(n) for n in range(self._native.num_io_tensors)]
-            self.tensors = [self._tensor(each) for each in names]
-            self.activations = [
-                int(self._native.get_device_memory_size_for_profile_v2(n)) for n in range(self.profiles)
-            ]
+        try:
+            with native_errors(f"cannot read {name}"):
+                self._read()
+        except BaseException:
+            self._native = None  # whoever keeps the error must not keep it alive
+            raise
+
+    def _read(self) -> None:
+        # Without comprehensions: what they close over outlives an error by longer than their frames.
+        self.profiles = int(self._native.num_optimization_profiles)
+        names = map(self._native.get_tensor_name, range(self._native.num_io_tensors))
+        self.tensors = list(map(self._tensor, names))
+        sizes = map(self._native.get_device_memory_size_for_profile_v2, range(self.profiles))
+        self.activations = list(map(int, sizes))
 
     def _tensor(self, name: str) -> PlanTensor:
         output = self._native.get_tensor_mode(name) == trt.TensorIOMode.OUTPUT

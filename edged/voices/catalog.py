@@ -9,18 +9,26 @@ from __future__ import annotations
 import hashlib
 import logging
 import subprocess
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
 
-from edged.bundle import MANIFEST, Bundle, find
+from edged.bundle import MANIFEST, Bundle, find, read_manifest
 from edged.controls import Languages, RunVoices
 from edged.engine import preflight
 from edged.engine.buffers import Arena
 from edged.engine.plan import PlanRow
-from edged.errors import BundleError, BundleInaccurate, BundleMissing, ConfigError, did_you_mean
+from edged.errors import (
+    BundleError,
+    BundleInaccurate,
+    BundleMissing,
+    ConfigError,
+    EdgedError,
+    did_you_mean,
+)
 from edged.log import event as log_event
 from edged.paths import bundle_directories
 from edged.precision import check_precision
@@ -105,7 +113,8 @@ def load_voices(
         _load(voices, settings, wanted, arena, status, beside, absent)
     except BaseException:
         for voice in voices.values():
-            voice.close()
+            with suppress(EdgedError):  # the first error counts
+                voice.close()
         raise
     return voices
 
@@ -154,8 +163,11 @@ def check_machine(bundle: Bundle, most_mb: float) -> None:
 
 
 def check_choices(settings: Settings, cards: Mapping[str, VoiceCard], absent: Collection[str] = ()) -> None:
-    """The settings that name voices name loaded ones, or ones that are known to be absent."""
+    """The settings that name voices name loaded ones, or ones that are known to be absent, as those of
+    `engine.fallback` are while it is not needed."""
     default = settings.voices.default
+    if any(name not in cards for name in (default, *settings.voices.defaults) if name):
+        absent = {*absent, *_spare(settings)}
     if default and default not in cards and default not in absent:
         raise ConfigError(
             f"voices.default {default!r} is in none of the loaded bundles",
@@ -163,6 +175,14 @@ def check_choices(settings: Settings, cards: Mapping[str, VoiceCard], absent: Co
         )
     defaults = {n: v for n, v in settings.voices.defaults.items() if n in cards or n not in absent}
     _check_defaults(defaults, cards, absent)
+
+
+def _spare(settings: Settings) -> Iterator[str]:
+    """The names of the voices of `engine.fallback`, as far as it can be read."""
+    if name := settings.engine.fallback:
+        with suppress(BundleError):
+            path = find(name, bundle_directories(settings.voices.directory))
+            yield from (voice.name for voice in read_manifest(path).voices)
 
 
 def _check_names(bundles: Sequence[Bundle]) -> None:

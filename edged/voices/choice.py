@@ -8,16 +8,27 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from edged import log
 from edged.engine import preflight
-from edged.errors import BundleError, ConfigError, EdgedError, GpuUnusable, MissingExtra
+from edged.errors import (
+    BundleError,
+    ConfigError,
+    EdgedError,
+    EngineError,
+    GpuUnusable,
+    MissingExtra,
+    PlanTooLarge,
+)
 from edged.manifest import Manifest, read_manifest
 from edged.settings import Settings
 from edged.voices.catalog import Source, former, source, sources
 
 logger = logging.getLogger("edged.voices")
+# What may be the fault of a bundle for a GPU. Where it is another bundle's, that one is among those that are
+# loaded instead, and fails again. What the settings say wrongly, no other bundle makes right.
+EXCUSES = (EngineError, MissingExtra, BundleError, PlanTooLarge)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,6 +47,15 @@ class Choice:
 def configured(settings: Settings) -> Choice:
     """Raises `BundleError` when a bundle is not there."""
     return Choice(sources(settings))
+
+
+def because(instead: Choice, reason: EdgedError) -> Choice | None:
+    """The same with the reason in its remark; None where that is none for `engine.fallback`."""
+    if not instead.absent:
+        return instead
+    if not isinstance(reason, EXCUSES):
+        return None
+    return replace(instead, remark=f"{instead.remark}: {reason.code}")
 
 
 def others(settings: Settings, wanted: Choice) -> Iterator[Choice]:
@@ -68,7 +88,8 @@ def fallback(settings: Settings, wanted: Choice) -> Choice | None:
             f"engine.fallback: {name!r} needs a GPU, too", "name a bundle that was built for onnxruntime"
         )
     replaced = [each for each, _ in left]
-    there = any(each.path == spare.path for each in wanted.sources)
+    # Resolved, as the same folder can be named in several ways.
+    there = any(each.path.resolve() == spare.path.resolve() for each in wanted.sources)
     loaded = []
     for each in wanted.sources:
         if each not in replaced:
@@ -80,8 +101,8 @@ def fallback(settings: Settings, wanted: Choice) -> Choice | None:
     return Choice(
         tuple(loaded),
         absent=frozenset(voice.name for _, each in left for voice in each.voices),
-        told=f"{named} cannot run on this machine, {found.name} (engine.fallback) speaks instead",
-        remark=f"{named} cannot run on this machine, {found.name} speaks instead",
+        told=f"{named} cannot be used, {found.name} (engine.fallback) speaks instead",
+        remark=f"{named} cannot be used, {found.name} speaks instead",
     )
 
 

@@ -3,6 +3,8 @@
 What is put into a stream is done when somebody waits for it, and not before: a program that reads a result without
 waiting, or changes page-locked memory too early, gets wrong numbers here each time, and not once in a while as on a
 device. A question (cuEventQuery) does one piece of the work, so that asking again and again comes to an end. */
+#include <dlfcn.h>
+
 typedef struct stream stream;
 typedef struct event event;
 typedef struct graph graph;
@@ -27,6 +29,19 @@ struct graph { op *first, **end; };
 
 static pthread_mutex_t queues = PTHREAD_MUTEX_INITIALIZER;
 static pthread_mutex_t work = PTHREAD_RECURSIVE_MUTEX_INITIALIZER_NP; /* held while work is done */
+
+/* Work calls back into Python, which then wants its interpreter lock; a thread that has this one must not wait for
+`work` with it, as some calls of pycuda would: it is put down for the time of the wait. */
+static void lock_work(void) {
+    if (!pthread_mutex_trylock(&work)) return;
+    int (*held)(void) = dlsym(RTLD_DEFAULT, "PyGILState_Check");
+    void *(*put_down)(void) = dlsym(RTLD_DEFAULT, "PyEval_SaveThread");
+    void (*take_up)(void *) = dlsym(RTLD_DEFAULT, "PyEval_RestoreThread");
+    void *state = held && held() ? put_down() : NULL;
+    pthread_mutex_lock(&work);
+    if (state) take_up(state);
+}
+
 static stream standard; /* the default stream, before all others in a list */
 
 static stream *stream_of(void *handle) {
@@ -81,7 +96,7 @@ static int step(stream *s) {
 }
 
 static void flush(stream *s, long upto) {
-    pthread_mutex_lock(&work);
+    lock_work();
     while (s->done < upto && step(s)) continue;
     pthread_mutex_unlock(&work);
 }
@@ -91,14 +106,14 @@ static void flush_all(void) {
 }
 
 static void list(stream *s) {
-    pthread_mutex_lock(&work);
+    lock_work();
     s->next = standard.next;
     standard.next = s;
     pthread_mutex_unlock(&work);
 }
 
 static void unlist(stream *s) {
-    pthread_mutex_lock(&work);
+    lock_work();
     for (stream *at = &standard; at; at = at->next)
         if (at->next == s) at->next = s->next;
     pthread_mutex_unlock(&work);

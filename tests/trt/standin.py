@@ -53,6 +53,7 @@ class World:
     fail: dict[str, int] = field(default_factory=dict)
     engines: int = 0
     contexts: int = 0
+    orphans: int = 0  # of both, ended after the context that they were made in
     runs: int = 0
     spent_s: float = 0.0  # processor time, in the other calls as well
     weights: int = 1 << 20  # bytes that an engine takes for its weights
@@ -151,6 +152,7 @@ class Engine:
 
     def __del__(self) -> None:
         if self._address:
+            world.orphans += not _LIBCUDA.fake_live(b"context")
             self._memory.deallocate(self._address)
             world.engines -= 1
 
@@ -192,6 +194,7 @@ class Context:
         world.contexts += 1
 
     def __del__(self) -> None:
+        world.orphans += not _LIBCUDA.fake_live(b"context")
         world.contexts -= 1
 
     def _no(self, why: str) -> bool:

@@ -4,7 +4,11 @@ from __future__ import annotations
 
 import gc
 import json
+import os
+import signal
 import sys
+import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +18,16 @@ import pytest
 
 from edged.bundle import Bundle
 from edged.compiler import build
+from edged.compiler.chattts import plans
 from edged.compiler.chattts.thresholds import TENSORRT
 from edged.compiler.parts import silent
+from edged.compiler.trt import Limits
 from edged.engine import preflight
 from edged.errors import BadValue, BundleInaccurate, CapabilityMismatch, DeviceMemoryShort
 from edged.precision import check_precision
 from edged.voices import golden
 from tests.cuda.fake import Fake
+from tests.plugin_library import plugin, registry
 from tests.trt import bindings
 from tests.trt.voices import CONFIG, TEXT, builder, speak, voices
 
@@ -147,6 +154,94 @@ def test_a_timing_cache_that_cannot_be_written_is_told_first(
         made(tmp_path / "voice", tiny_checkpoint, timing_cache=str(tmp_path / named))
     assert "--timing-cache" in caught.value.hint
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_signal_ends_a_build_in_native_code(
+    tiny_checkpoint: Path, tmp_path: Path, newest: str, gpu: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Native code does not return to Python on the thread that signals are served on, so it has another."""
+    builder(newest)
+    from tests.trt.standin_builder import Builder
+
+    ended = threading.Event()
+
+    def native(self: Any, network: Any, config: Any) -> None:
+        assert threading.current_thread() is not threading.main_thread()
+        config.progress_monitor.phase_start("tactics", None, 1_000)
+        os.kill(os.getpid(), signal.SIGINT)
+        for step in range(1_000):
+            time.sleep(0.01)
+            if not config.progress_monitor.step_complete("tactics", step):
+                break
+        ended.set()
+
+    monkeypatch.setattr(Builder, "build_serialized_network", native)
+    with pytest.raises(KeyboardInterrupt):
+        made(tmp_path / "voice", tiny_checkpoint)
+    assert ended.is_set(), "nothing is taken away under native code that works with it"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("fault", ["unreadable", "unwritable", "refused", "nothing"])
+def test_timings_that_cannot_be_kept_do_not_fail_a_build(
+    tiny_checkpoint: Path, tmp_path: Path, newest: str, gpu: Fake, monkeypatch: pytest.MonkeyPatch, fault: str
+) -> None:
+    builder(newest)
+    from tests.trt.standin_builder import Cache, Config
+
+    kept = tmp_path / "kept" / "timings"
+    kept.parent.mkdir()
+    kept.write_bytes(b"of another GPU")
+
+    def refuse(*_: object) -> Any:
+        raise PermissionError(13, "Permission denied")
+
+    if fault == "unreadable":
+        monkeypatch.setattr(Path, "read_bytes", _except(kept, Path.read_bytes, refuse))
+    elif fault == "unwritable":
+        monkeypatch.setattr(Path, "replace", refuse)
+    elif fault == "refused":
+        monkeypatch.setattr(Config, "create_timing_cache", lambda self, kept: None if kept else Cache(b""))
+    else:
+        monkeypatch.setattr(Cache, "serialize", lambda self: None)
+    made(tmp_path / "voice", tiny_checkpoint, timing_cache=str(kept))
+    Bundle.load(tmp_path / "voice")
+    assert [path.name for path in kept.parent.iterdir()] == ["timings"]
+
+
+def _except(path: Path, real: Any, instead: Any) -> Any:
+    return lambda self: instead() if self == path else real(self)
+
+
+def test_a_timing_cache_or_workspace_that_cannot_be_used_is_refused_before_the_work(tmp_path: Path) -> None:
+    kept = tmp_path / "kept"
+    kept.write_bytes(b"")
+    link, pipe, loop = (tmp_path / name for name in ("link", "pipe", "loop"))
+    link.symlink_to(kept)
+    os.mkfifo(pipe)
+    loop.symlink_to(loop)
+    assert Limits(timing_cache=link).timing_cache == kept.resolve()
+    for path in (pipe, tmp_path, loop, Path(), Path("/dev/null")):
+        with pytest.raises(BadValue, match="timing cache"):
+            Limits(timing_cache=path)
+    for workspace in (-1, 10**15):
+        with pytest.raises(BadValue, match="workspace"):
+            Limits(workspace)
+
+
+def test_a_plugin_is_loaded_once_for_the_build_and_its_bundle(
+    tiny_checkpoint: Path, tmp_path: Path, newest: str, gpu: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bundle that is tried at the end has a copy of the library."""
+    builder(newest)
+    real = plans.networks  # ONNX Runtime knows no plugin: the networks are those without
+    monkeypatch.setattr(plans, "networks", lambda *args, **more: real(*args, **{**more, "plugin": False}))
+    library = plugin(tmp_path / "plugin.so", registry(tmp_path))
+    out = made(tmp_path / "voice", tiny_checkpoint, plugin=str(library))
+    record = Bundle.load(out).manifest.tensorrt
+    assert record is not None
+    assert record.plugin == "plugin"
+    assert (out / "engines/plugin.so").read_bytes() == library.read_bytes()
 
 
 def test_timings_are_kept_for_the_next_build(

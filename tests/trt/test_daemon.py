@@ -4,19 +4,24 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from edged import settings
-from edged.bundle import Bundle
+from edged.bundle import Bundle, read_manifest
+from edged.bundle_write import write_manifest
+from edged.compiler.parts import file_entry
 from edged.engine.buffers import Arena
 from edged.errors import CudaMissing
 from edged.voices.chattts.voice import engine
 from tests.cuda import fake
 from tests.daemon import Daemon, receive_until, running, send
+from tests.plugin_library import plugin, registry
 from tests.trt import bindings
 
 HERE = Path(__file__).resolve().parent
@@ -96,11 +101,72 @@ def test_it_serves_and_stops(built: Path, machine: Environment, tmp_path: Path) 
 
 def test_without_its_driver_the_fallback_speaks(built: Path, machine: Environment, tone_bundle: Path) -> None:
     engine = {"fallback": str(tone_bundle)}
-    for env, remark in ((machine, ""), ({}, "gpu cannot run on this machine, tone speaks instead")):
+    for env, remark in ((machine, ""), ({}, "gpu cannot be used, tone speaks instead: cuda_missing")):
         with running(built, env=env, engine=engine) as daemon:
             assert daemon.request({"op": "status"})["remark"] == remark
             assert ("code=cuda_missing" in daemon.log) == bool(remark)
             assert speak(daemon)
+
+
+def with_plugin(built: Path, out: Path, library: Path) -> Path:
+    """A copy of the bundle as another version, which carries a plugin."""
+    shutil.copytree(built, out)
+    entry = shutil.copy(library, out / "engines/plugin.so")
+    manifest = read_manifest(out)
+    assert manifest.tensorrt is not None
+    data = (*manifest.data, file_entry(out, "plugin", "engines/plugin.so"))
+    record = msgspec.structs.replace(manifest.tensorrt, plugin="plugin")
+    changed = msgspec.structs.replace(manifest, version=out.name, data=data, tensorrt=record)
+    write_manifest(out, changed)
+    assert Path(entry).is_file()
+    return out
+
+
+def test_a_version_with_a_plugin_is_exchanged_for_another(
+    built: Path, machine: Environment, tmp_path: Path
+) -> None:
+    """The process has loaded a plugin already, and TensorRT's registry takes no other."""
+    known = registry(tmp_path)
+    first, other = (plugin(tmp_path / f"{n}.so", known, build=n) for n in (1, 2))
+    one, same, newer = (
+        with_plugin(built, tmp_path / name, library)
+        for name, library in (("one", first), ("same", first), ("newer", other))
+    )
+    with running(one, env=machine) as daemon:
+        for version in (same, newer):
+            daemon.configure(voices={"bundles": [str(version)]})
+            reply = daemon.request({"op": "reload"})
+            assert reply["event"] == "reload_reply", reply
+            assert speak(daemon)
+        assert "another build of the plugin" in daemon.log
+
+
+def test_a_former_voice_that_cannot_be_freed_is_told_and_left(built: Path, machine: Environment) -> None:
+    env = {**machine, "FAKE_CUDA_FAIL": "cuGraphExecDestroy:1:700"}
+    with running(built, env=env) as daemon:
+        for contexts in (1, 2):
+            assert speak(daemon)
+            daemon.configure(engine={"contexts": contexts})
+            assert daemon.request({"op": "reload"})["event"] == "reload_reply"
+        assert speak(daemon)
+        assert "not all of its memory could be freed" in daemon.log
+        assert daemon.process.poll() is None
+
+
+def test_a_gpu_that_has_failed_ends_the_process_though_another_voice_speaks(
+    built: Path, machine: Environment, tone_bundle: Path
+) -> None:
+    env = {**machine, "FAKE_CUDA_FAIL": "cuEventSynchronize:400:700"}
+    with running(built, tone_bundle, env=env) as daemon, daemon.socket() as socket:
+        for number in range(60):
+            voice = ("neutral", "tone")[number % 2]
+            send(socket, op="synthesize", id=str(number), text=SENTENCE, voice=voice, reply="final")
+            if receive_until(socket, "done", "failed", "cancelled")[-1].get("code") == "cuda":
+                break
+        for number in range(60, 80):
+            voice = ("neutral", "tone")[number % 2]
+            send(socket, op="synthesize", id=str(number), text=SENTENCE, voice=voice, reply="final")
+        assert daemon.process.wait(30) == 1
 
 
 def test_a_version_is_tried_before_it_is_used(built: Path, machine: Environment, tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import pytest
 
 from edged import settings
 from edged.bundle import Bundle
+from edged.engine import cuda
 from edged.errors import EngineError
 from edged.job import Params
 from edged.text.prepare import prepare
@@ -107,6 +108,11 @@ def test_contexts_are_as_many_as_wanted_and_as_fit(
     with voices(plans, settings.Engine(threads=1, contexts=5)) as (opened, _):
         assert world.contexts == 3
         assert speak(opened, [(0, TEXT, 1)])[0]
+    gc.collect()
+    monkeypatch.setenv("FAKE_CUDA_INTEGRATED", "1")  # what the kernel would give back is room, too
+    monkeypatch.setattr(cuda, "available_mb", lambda: 1_000.0)
+    with voices(plans, settings.Engine(threads=1, contexts=5)):
+        assert world.contexts > 3
 
 
 def test_what_stays_on_the_device_is_not_shown(onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake) -> None:

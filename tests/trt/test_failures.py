@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,7 @@ from edged.errors import (
     ShapeExceeded,
 )
 from edged.job import JobState
-from edged.voices.chattts import data
+from edged.voices.chattts import data, voice
 from edged.voices.chattts.voice import open_voices
 from edged.worker import Worker
 from tests.cuda.fake import Fake
@@ -77,8 +78,69 @@ def test_a_failed_start_leaves_nothing(onnx: Bundle, tmp_path: Path, newest: str
             gc.collect()
             assert world.fail[call] == 0
             assert (world.engines, world.contexts, gpu.left()) == (0, 0, {}), (call, nth)
+    assert world.orphans == 0
     with voices(plans) as (opened, _):
         assert speak(opened, [(0, TEXT, 1)])
+
+
+def test_what_is_half_made_ends_before_its_memory_and_context(
+    onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error holds the frames that it came through, and they what was being made."""
+    world = standins(newest)
+    from tests.trt.standin import Engine
+
+    plans = bundles.plan_bundle(tmp_path / "voice", onnx)
+    gpu.fail("cuEventSynchronize", BROKEN)
+    with pytest.raises(CudaError):
+        open_voices(plans, CONFIG, Arena())
+    gpu.fail("cuEventSynchronize", 0)
+    for broken in ("get_tensor_name", "get_device_memory_size_for_profile_v2", "get_tensor_profile_shape"):
+        with monkeypatch.context() as changed:
+            changed.setattr(Engine, broken, lambda *_: 1 / 0)
+            with pytest.raises(EngineError, match="cannot read"):
+                open_voices(plans, CONFIG, Arena())
+    with monkeypatch.context() as changed:
+        changed.setattr(voice, "ChatSynthesizer", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            open_voices(plans, CONFIG, Arena())
+    assert (world.engines, world.contexts, world.orphans, gpu.left()) == (0, 0, 0, {})
+
+
+@pytest.mark.parametrize("call", ["cuCtxPushCurrent_v2", "cuCtxPopCurrent_v2"])
+@pytest.mark.parametrize("nth", [1, 2, 4, 9, 16])
+def test_a_context_that_cannot_be_changed_is_an_error_and_not_the_end(
+    onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake, call: str, nth: int
+) -> None:
+    """pycuda ends the process when it frees something and cannot change to its context."""
+    standins(newest)
+    plans = bundles.plan_bundle(tmp_path / "voice", onnx)
+    gpu.fail(call, BROKEN, nth)
+    with pytest.raises(EngineError):
+        open_voices(plans, CONFIG, Arena())
+    gc.collect()
+
+
+def test_closing_goes_on_whatever_fails(onnx: Bundle, tmp_path: Path, newest: str, gpu: Fake) -> None:
+    world = standins(newest)
+    for call in ("cuGraphExecDestroy", "cuMemFreeHost", "cuStreamDestroy_v2"):
+        before = gpu.left()
+        arena = Arena()
+        opened = open_voices(bundles.plan_bundle(tmp_path / call, onnx), CONFIG, arena)
+        for one in opened:
+            one.warm_up()
+        arena.seal()
+        speak(opened, [(0, TEXT, 1)], steps=40)
+        gpu.fail(call, BROKEN)
+        for one in opened:
+            with suppress(EdgedError):
+                one.close()
+        gpu.fail(call, 0)
+        del opened, one
+        gc.collect()
+        kinds = {kind for kind, count in gpu.left().items() if count > before.get(kind, 0)}
+        assert kinds <= {"graph", "pinned", "stream"}, "what could not be freed"
+        assert (world.engines, world.contexts) == (0, 0)
 
 
 @pytest.mark.parametrize("graphs", [True, False], ids=["recorded", "plain"])

@@ -43,10 +43,10 @@ def test_a_plan_must_be_as_its_manifest_says(onnx: Bundle, tmp_path: Path, newes
     world = standins(newest)
     plans = bundles.plan_bundle(tmp_path / "voice", onnx)
     for bundle, told in (
-        (changed(plans, "temperature", to(name="heat")), "has tensors"),
+        (changed(plans, "present_v.1", to(name="present_v.9")), "has tensors"),
         (changed(plans, "uniform", to(dtype="float16")), "input 'uniform' is float32"),
-        (changed(plans, "top_p", to(shape=(3, 1))), "input 'top_p' is float32"),
-        (changed(plans, "hidden", to(shape=(3, 64, 1))), "output 'hidden' is float32"),
+        (changed(plans, "history", to(shape=(3, 17, 4))), "input 'history' is int64"),
+        (changed(plans, "end", to(dtype="int32")), "output 'end' is int64"),
         (changed(plans, "text", to(shape=(3, 64))), "take 'text' up to 48 in dimension 1"),
         (changed(plans, "samples", to(alias="hidden"), "vocoder"), "'samples' is written in place"),
     ):

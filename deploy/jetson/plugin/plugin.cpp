@@ -291,8 +291,10 @@ const bool registered = getPluginRegistry()->registerCreator(creator, NAMESPACE)
 
 } // namespace
 
-/* Version of the nodes that it runs, 0 where TensorRT's registry did not take it. edged asks after loading. */
+/* Version of the nodes that it runs, negative where TensorRT's registry did not take it, as when it has one already.
+ * edged asks after loading. */
 extern "C" __attribute__((visibility("default"))) int edged_plugin_version()
 {
-	return registered ? 1 : 0;
+	constexpr int version = 1;
+	return registered ? version : -version;
 }

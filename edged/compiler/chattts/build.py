@@ -74,7 +74,9 @@ def build(
         trt.tensorrt()  # tells early what this machine lacks
     elif timing_cache or workspace or plugin:
         raise BadValue("timing_cache, workspace and plugin are for TensorRT", f"--backend {TENSORRT}")
-    limits = trt.Limits(workspace, Path(timing_cache or f"{out.resolve()}.timings"))
+    limits = trt.Limits()
+    if backend == TENSORRT:
+        limits = trt.Limits(workspace, Path(timing_cache or f"{out.resolve()}.timings"))
     progress("checkpoint", 0.0)
     with Checkpoint.open(Path(checkpoint)) as source:
         known = people.collect(speakers, spk_stat, source.sizes.hidden)

@@ -1,6 +1,6 @@
-"""Whether the limits in a ChatTTS manifest fit the tensors that its engines have.
+"""Whether a ChatTTS manifest has the tensors that its voices use, and limits that fit them.
 
-Loading thread, before an engine is loaded. A limit that does not fit would fail in the warm-up, or on the
+Loading thread, before an engine is loaded. What does not fit would fail in the warm-up, or on the
 first long sentence, by an error that names neither. Neighbours: `voice.py` asks before it opens a bundle;
 the compiler leaves the same room in a prompt.
 """
@@ -8,18 +8,36 @@ the compiler leaves the same room in a prompt.
 from __future__ import annotations
 
 from edged.bundle import Bundle
+from edged.engine.api import Shape
 from edged.errors import BundleManifestInvalid
 
 CONTROLS = 4  # tokens of a code prompt besides the texts: [Stts] [spk_emb] [speed_N] [Ptts]
 # Limits that say what the network is, and where it says it itself: engine, tensor, axis.
 _SAME = {
     "codebooks": (("gpt", "ids", 2), ("gpt", "codes", 1)),
-    "hidden": (("gpt", "speaker", 1), ("gpt", "hidden", 1)),
+    "hidden": (("gpt", "speaker", 1), ("gpt", "hidden", 1), ("vocoder", "hidden", 2)),
+}
+# What every engine has, with the number of its axes.
+_AXES = {
+    "gpt": {
+        **dict.fromkeys(("ids", "history"), 3),
+        **dict.fromkeys(("text", "speaker", "uniform", "codes", "hidden"), 2),
+        **dict.fromkeys(("lengths", "last", "refine", "ban_end", "greedy", "end"), 1),
+        **dict.fromkeys(("temperature", "top_p", "top_k", "penalty"), 1),
+    },
+    "vocoder": {"hidden": 3, "samples": 2},
 }
 
 
 def check(bundle: Bundle) -> None:
-    """Raises `BundleManifestInvalid`, which names the limit and the tensor."""
+    """Raises `BundleManifestInvalid`, which names the tensor, and the limit where it is one."""
+    for engine, tensors in _AXES.items():
+        for tensor, axes in tensors.items():
+            if len(_shape(bundle, engine, tensor)) != axes:
+                raise _missing(bundle, engine, tensor)
+    for entry in bundle.manifest.engines:
+        if any(len(t.shape) != 4 for t in entry.inputs if t.name.startswith(("past_k", "past_v"))):
+            raise _missing(bundle, entry.name, "past_...")
     for limit, places in _SAME.items():
         value = bundle.limit(limit)
         for engine, tensor, axis in places:
@@ -41,11 +59,20 @@ def check(bundle: Bundle) -> None:
 
 
 def _size(bundle: Bundle, engine: str, tensor: str, axis: int) -> int:
-    entry = bundle.engine(engine)
-    shape = next((t.shape for t in (*entry.inputs, *entry.outputs) if t.name == tensor), ())
+    shape = _shape(bundle, engine, tensor)
     if axis >= len(shape):
-        raise BundleManifestInvalid(f"{bundle.path}: {engine}.{tensor} is missing or of the wrong shape")
+        raise _missing(bundle, engine, tensor)
     return shape[axis]
+
+
+def _shape(bundle: Bundle, engine: str, tensor: str) -> Shape:
+    """() where it is not there."""
+    entry = bundle.engine(engine)
+    return next((t.shape for t in (*entry.inputs, *entry.outputs) if t.name == tensor), ())
+
+
+def _missing(bundle: Bundle, engine: str, tensor: str) -> BundleManifestInvalid:
+    return BundleManifestInvalid(f"{bundle.path}: {engine}.{tensor} is missing or of the wrong shape")
 
 
 def _invalid(bundle: Bundle, limit: str, value: int, told: str) -> BundleManifestInvalid:

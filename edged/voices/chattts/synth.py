@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -152,8 +153,9 @@ class ChatSynthesizer:
             self._sound.close(stream.track)
 
     def shut(self) -> None:
-        self._generator.close()
-        self._sound.shut()
+        with ExitStack() as rest:  # both, whatever fails
+            rest.callback(self._sound.shut)
+            self._generator.close()
 
     def warm_up(self) -> None:
         self._sound.warm_up()

@@ -7,7 +7,8 @@ thread. Neighbours: everything of this package.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -20,7 +21,7 @@ from edged.engine import preflight, select
 from edged.engine.api import Engine, TensorSpec
 from edged.engine.buffers import Arena
 from edged.engine.request import Decoder, Request
-from edged.errors import BadSpeaker, BundleManifestInvalid
+from edged.errors import BadSpeaker, BundleManifestInvalid, EdgedError
 from edged.text.document import Said
 from edged.voices import load
 from edged.voices.api import Frontend, Synthesizer, Voice, VoiceCard
@@ -64,7 +65,6 @@ class ChatVoice:
 
 
 def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[Voice]:
-    name = bundle.manifest.name
     limits.check(bundle)
     tokens = Tokens(bundle.data_path("tokenizer"))
     people = data.read(bundle.data_path("speakers"), data.Speakers).voices
@@ -75,18 +75,17 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
             f"{', '.join(person.name for person in people)}"
         )
     sampling = data.read(bundle.data_path("sampling"), data.Sampling)
-    gpt, vocoder = _engines(bundle, config, arena)
-    generator = Generator(gpt, bundle.limit("prompt_piece"))
     words = reader()
     samples = [tokens.speech(words.read(person.text)).ids for person in people]
-    rows = [speaker_data(bundle, person) for person in people]
-    for person, sample, row in zip(people, samples, rows, strict=True):
-        check_prompt(bundle, person.name, len(sample) + len(row.prompt))
-    vocabulary = Vocabulary(tokens.kinds(), bundle.limit("max_text"), tokens.written)
-    sound = Sound(vocoder, arena, name, generator.rows)
-    # Bundles of before have no such limit: their vocoder took an utterance as a whole.
-    most = bundle.manifest.limits.get("max_steps", sound.longest)
-    synthesizer = ChatSynthesizer(generator, sound, rows, sampling, vocabulary, most)
+    rows = _rows(bundle, people, samples)
+    gpt, vocoder = engines = _engines(bundle, config, arena)
+    try:
+        synthesizer = _synthesizer(bundle, gpt, vocoder, arena, rows, sampling, tokens)
+    except BaseException:
+        for one in reversed(engines):
+            with suppress(EdgedError):  # the first error counts
+                one.close()
+        raise
     voices: list[Voice] = []
     for index, (person, sample) in enumerate(zip(people, samples, strict=True)):
         frontend = ChatFrontend(
@@ -101,6 +100,40 @@ def open_voices(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[V
         )
         voices.append(ChatVoice(by_name[person.name], frontend, synthesizer, index == 0))
     return voices
+
+
+def _rows(
+    bundle: Bundle, people: Sequence[data.Speaker], samples: Sequence[Sequence[int]]
+) -> list[SpeakerData]:
+    """Raises `BundleManifestInvalid` for speakers that are none: here it is the bundle's fault."""
+    rows = []
+    for person, sample in zip(people, samples, strict=True):
+        try:
+            row = speaker_data(bundle, person)
+            check_prompt(bundle, person.name, len(sample) + len(row.prompt))
+        except BadSpeaker as error:
+            raise BundleManifestInvalid(
+                f"{bundle.path}: the speaker {person.name!r}: {error.message}", error.hint or None
+            ) from error
+        rows.append(row)
+    return rows
+
+
+def _synthesizer(
+    bundle: Bundle,
+    gpt: Engine,
+    vocoder: Engine,
+    arena: Arena,
+    rows: Sequence[SpeakerData],
+    sampling: data.Sampling,
+    tokens: Tokens,
+) -> ChatSynthesizer:
+    generator = Generator(gpt, bundle.limit("prompt_piece"))
+    vocabulary = Vocabulary(tokens.kinds(), bundle.limit("max_text"), tokens.written)
+    sound = Sound(vocoder, arena, bundle.manifest.name, generator.rows)
+    # Bundles of before have no such limit: their vocoder took an utterance as a whole.
+    most = bundle.manifest.limits.get("max_steps", sound.longest)
+    return ChatSynthesizer(generator, sound, rows, sampling, vocabulary, most)
 
 
 def _engines(bundle: Bundle, config: settings.Engine, arena: Arena) -> list[Engine]:
