@@ -48,7 +48,7 @@ def script_of(
 ) -> Script:
     """The same, of a text that is parsed. Raises `UnknownVoice` and `BadValue` for a voice in the markup."""
     named = _voices_of(document, card, cards)
-    languages = (*card.languages, *run_voices)
+    languages = tuple(dict.fromkeys((*card.languages, *run_voices)))
     try:
         checked = check(document, languages, options, others={name: c.languages for name, c in named.items()})
     except UnsupportedText as error:

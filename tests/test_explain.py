@@ -150,7 +150,7 @@ class Slow:
         self.gate = threading.Semaphore(0)
         self.begun: queue.Queue[None] = queue.Queue()
 
-    def prepared(self, script: Script, voice: str, params: Params) -> Iterator[Prepared]:
+    def steps(self, script: Script, voice: str, params: Params) -> Iterator[Prepared]:
         for index in range(3):
             self.begun.put(None)
             assert self.gate.acquire(timeout=WITHIN_S)

@@ -363,6 +363,47 @@ def test_any_text_is_prepared_or_refused(text: str, markup: str) -> None:
     assert bool(made) or not sounding or checked.count
 
 
+@pytest.mark.parametrize(
+    ("item", "markup"),
+    [
+        ("a[laugh]", "chattts"),
+        ("<say-as interpret-as='digits'>1</say-as> ", "ssml"),
+        ("<sub alias='1111111111'>x</sub>", "ssml"),
+        ("<mark name='m'/>a ", "ssml"),
+        ("!", "plain"),
+        ("1.", "plain"),
+        ("a第", "plain"),
+    ],
+)
+def test_many_items_in_one_sentence_are_taken_in_short_steps_and_linear_time(
+    readings: Readings, item: str, markup: str
+) -> None:
+    """An important message waits for one step of another text at most."""
+
+    def seconds(count: int) -> tuple[float, float]:
+        text = f"<speak>x {item * count}</speak>" if markup == "ssml" else f"x {item * count}"
+        script = Script(parse(text, markup))
+        begin = before = time.process_time()
+        longest = 0.0
+        for _ in Preparer(VOICES, readings).steps(script, "both", Params()):
+            now = time.process_time()
+            longest, before = max(longest, now - before), now
+        return time.process_time() - begin, longest
+
+    seconds(50)
+    (small, _), (large, longest) = seconds(230), seconds(1_840)
+    assert large < 8 * 3 * small + 0.05
+    assert longest < 0.5
+
+
+@pytest.mark.parametrize("order", ["m", "y", "dmy", "ymd", ""])
+def test_figures_that_are_no_date_are_read_as_what_they_are(readings: Readings, order: str) -> None:
+    for text in ("1" * 4_400, "1/2/33333", "111/2/2026"):
+        made = steps((Words(text, say_as="date", detail=order),), readings)
+        assert made
+        assert not any(map(str.isdigit, "".join(said(made))))
+
+
 def test_preparing_takes_time_in_proportion_to_the_text(readings: Readings) -> None:
     def seconds(count: int) -> float:
         begin = time.process_time()

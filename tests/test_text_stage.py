@@ -46,7 +46,7 @@ class Gated:
         self.gate = threading.Semaphore(0)
         self.told: queue.Queue[tuple[str, int]] = queue.Queue()
 
-    def prepared(self, script: Script, voice: str, params: Params) -> Iterator[Prepared]:
+    def steps(self, script: Script, voice: str, params: Params) -> Iterator[Prepared]:
         name, count = text_of(script).split()
         for index in range(int(count)):
             self.gate.acquire()
@@ -58,7 +58,7 @@ class Failing:
     def __init__(self, error: Exception, after: int) -> None:
         self.error, self.after = error, after
 
-    def prepared(self, script: Script, voice: str, params: Params) -> Iterator[Prepared]:
+    def steps(self, script: Script, voice: str, params: Params) -> Iterator[Prepared]:
         for index in range(self.after):
             yield made(index)
         raise self.error

@@ -26,7 +26,7 @@ from tests import bundles
 
 hibari = pytest.importorskip("hibari", reason="the package hibari is not installed (extra voice-en)")
 
-from edged.voices.hibari import dsp, frontend, synth  # noqa: E402
+from edged.voices.hibari import dsp, frontend, letters, synth  # noqa: E402
 
 SENTENCES = [
     "The quick brown fox jumps over the lazy dog.",
@@ -76,7 +76,9 @@ def test_words_read_as_in_the_package(voice, package):
     for text in SENTENCES:
         spans = English().spans(text, Options())
         words = apply(text, [replace(span, spoken=re.sub(r"\bA\b", "eh", span.spoken)) for span in spans])
-        expected = [tuple(package.ids(phonemes)) for phonemes in package.phonemize(words)]
+        expected = [
+            tuple(package.ids(phonemes)) for phonemes in package.phonemize(letters.english(words, []))
+        ]
         said = [number for u in read(voice, text) for number in u.symbols if number]
         assert said == [number for ids in expected for number in ids if number], text
 
@@ -187,6 +189,32 @@ def test_pieces_keep_everything_but_spaces(text, limit):
 def test_pieces_prefer_clauses_then_spaces():
     assert list(frontend.pieces("one two, three four five", 12)) == ["one two,", "three four", "five"]
     assert list(frontend.pieces("abcdefgh", 3)) == ["abc", "def", "gh"]
+
+
+@pytest.mark.parametrize(
+    ("written", "plain", "lost"),
+    [
+        ("Żubr, Nguyễn", "Zubr, Nguyen", ""),
+        ("Łódź straße Øre", "Lodz strasse Ore", ""),
+        ("Café", "Cafe", ""),
+        ("Đ ĳ Ǆ Æ", "D ij DZ Ae", ""),
+        ("a\u0298b\u0298", "ab", "\u0298\u0298"),
+    ],
+)
+def test_letters_that_english_has_not_are_the_nearest_or_counted(voice, written, plain, lost):
+    found = []
+    assert letters.english(written, found) == plain
+    assert "".join(found) == lost
+    encoded = voice.frontend.encode([Said(written, "en")])
+    assert encoded.ids == voice.frontend.encode([Said(plain, "en")]).ids
+    assert "".join(encoded.lost) == lost
+
+
+def test_every_latin_letter_sounds_or_is_counted(voice):
+    for code in range(0xC0, 0x250):
+        if chr(code).isalpha():
+            encoded = voice.frontend.encode([Said(f"{chr(code)}", "en")])
+            assert encoded.lost or any(encoded.ids), hex(code)
 
 
 def test_a_word_that_breaks_the_g2p_is_left_out(caplog):

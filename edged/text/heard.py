@@ -53,22 +53,47 @@ def seen(item: Words | Tag) -> str:
     return _HOLD * max(1, len(item.text)) if whole(item) else item.text
 
 
-def parts(items: Iterable[Words | Tag], runs: Iterable[Run], start: int, end: int) -> Iterator[Part]:
-    """The items of a stretch of their text, cut where the language changes. Linear in items and runs."""
-    runs = [run for run in runs if run[1] > start and run[0] < end]
+class Parts:
+    """The items of a passage, cut where its language changes, to be taken from its beginning on.
+
+    Linear in items and runs, however many times some are taken.
+    """
+
+    def __init__(self, items: Iterable[Words | Tag], runs: Iterable[Run]) -> None:
+        self._parts = deque(_cut(items, runs))
+
+    def until(self, place: int) -> Iterator[Part]:
+        """Takes what stands before a place; what sounds as a client said goes with where it begins."""
+        while self._parts and self._parts[0][2] < place:
+            item, language, at = self._parts.popleft()
+            if isinstance(item, Words) and not whole(item) and at + len(item.text) > place:
+                self._parts.appendleft((replace(item, text=item.text[place - at :]), language, place))
+                item = replace(item, text=item.text[: place - at])
+            yield item, language, at
+
+    def rest(self) -> list[Words | Tag]:
+        return [item for item, _, _ in self._parts]
+
+
+def _cut(items: Iterable[Words | Tag], runs: Iterable[Run]) -> Iterator[Part]:
+    """runs cover the text."""
+    coming = iter(runs)
+    _, last, language = next(coming, (0, 0, ""))
     at = 0
     for item in items:
         begin, at = at, at + len(seen(item))
-        if at <= start or begin >= end:
-            continue
+        while last <= begin < at:
+            _, last, language = next(coming, (begin, at, language))
         if isinstance(item, Tag) or whole(item):
-            if begin >= start:
-                yield item, next((language for _, last, language in runs if last > begin), ""), begin
+            yield item, language, begin
             continue
-        for first, last, language in runs:
-            low, high = max(first, start, begin), min(last, end, at)
-            if low < high:
-                yield replace(item, text=item.text[low - begin : high - begin]), language, low
+        low = begin
+        while low < at:
+            high = min(last, at)
+            yield replace(item, text=item.text[low - begin : high - begin]), language, low
+            low = high
+            if low == last and low < at:
+                _, last, language = next(coming, (low, at, language))
 
 
 def groups(found: Iterable[Sentence], last: bool) -> Iterator[list[Sentence]]:

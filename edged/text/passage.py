@@ -27,7 +27,7 @@ from edged.text.document import (
     Tag,
     Words,
 )
-from edged.text.heard import Heard, Part, groups, parts, seen, whole
+from edged.text.heard import Heard, Part, Parts, groups, seen, whole
 from edged.text.reading import Listener, Readings, Stretch, languages
 from edged.text.script import Prepared
 from edged.text.span import Options
@@ -35,7 +35,7 @@ from edged.text.split import sentences
 from edged.voices.api import Frontend
 
 PASSAGE = 20_000  # characters in which sentences are looked for at once
-BLOCK = 2_000  # of a sentence, read at once: some 30 ms of work where it is all figures
+BLOCK = 600  # of a sentence, read and encoded at once: some 10 ms of work where it is all figures
 MIN_SPEED, MAX_SPEED = 0.5, 2.0
 _PITCH = "pitch: the voice cannot change it"
 _LOST = "a character that the voice has no sound for"
@@ -61,6 +61,7 @@ class Passage:
     skipped: list[Skipped] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     index: int = 0
+    fresh: int = 0  # characters of the buffer in which sentences were not looked for
 
     def steps(self, document: Document) -> Iterator[Stretch | Prepared]:
         for item in document:
@@ -68,6 +69,7 @@ class Passage:
                 yield from self._words(item)
             elif isinstance(item, Tag):
                 self.buffer.append(item)
+                self.fresh += 1
             else:
                 yield from self._sentences(last=True)
                 self._between(item)
@@ -91,44 +93,45 @@ class Passage:
         before = next((item for item in reversed(self.buffer) if isinstance(item, Words)), words)
         if _kept(before.style) != _kept(words.style):
             yield from self._sentences(last=True)
-        if whole(words):
-            self.buffer.append(words)
-            return
-        for start, end in blocks(words.text, PASSAGE):
-            self.buffer.append(replace(words, text=words.text[start:end]))
-            yield from self._sentences(last=False)
+        for start, end in [(0, len(words.text))] if whole(words) else blocks(words.text, PASSAGE):
+            self.buffer.append(words if whole(words) else replace(words, text=words.text[start:end]))
+            self.fresh += max(1, end - start)
+            if self.fresh >= PASSAGE:
+                yield from self._sentences(last=False)
+            if self.fresh >= PASSAGE:  # no sentence ends in it
+                yield from self._sentences(last=True)
 
     def _sentences(self, last: bool) -> Iterator[Stretch | Prepared]:
         """Speaks the sentences of the buffer; the last one only when nothing can follow in it."""
         if not self.buffer:
             return
-        buffer = self.buffer
-        voice = next((w.style.voice for w in buffer if isinstance(w, Words)), "") or self.voice
+        voice = next((w.style.voice for w in self.buffer if isinstance(w, Words)), "") or self.voice
         listener = self._listener(voice)
-        text = "".join(map(seen, buffer))
-        runs = languages(text, listener, self.options, self.language)
-        at = 0
+        text = "".join(map(seen, self.buffer))
+        parts = Parts(self.buffer, languages(text, listener, self.options, self.language))
         for group in groups(sentences(text), last):
-            heard = yield from self._read(parts(buffer, runs, group[0].start, group[-1].end), listener)
+            for _ in parts.until(group[0].start):
+                pass  # blanks
+            heard = yield from self._read(parts.until(group[-1].end), listener)
             for sentence in group:
                 yield from self._spoken(heard.until(sentence.end))
                 pause_s = self.frontends[voice].pauses.after(sentence.ending)
                 self.natural_s = max(self.natural_s, pause_s)
-            at = group[-1].end
-        self.buffer = (
-            [] if last else [part for part, _, _ in parts(buffer, [(0, len(text), "")], at, len(text))]
-        )
+        self.buffer = [] if last else parts.rest()
+        self.fresh = sum(len(seen(item)) for item in self.buffer)
 
     def _read(self, items: Iterable[Part], listener: Listener) -> Generator[Stretch | Prepared, None, Heard]:
         """Puts parts into words. Of a sentence that is longer than any should be, what can be is spoken."""
         heard = Heard()
+        waiting = 0
         for part, language, at in items:
             if isinstance(part, Tag):
                 heard.add(listener.name, Said("", tag=part.name), at, at + 1)
                 continue
             for start, end in [(0, len(part.text))] if whole(part) else blocks(part.text, BLOCK):
-                if start:
+                if waiting + end - start > BLOCK:
                     yield from self._spoken(heard.until(at + start))
+                    waiting = 0
                 words = replace(part, text=part.text[start:end])
                 stretch = self.readings.read(words, part.style.language or language, listener, self.options)
                 self.language = stretch.language
@@ -136,6 +139,7 @@ class Passage:
                 self.warnings += stretch.warnings
                 for said, (first, last) in zip(stretch.said, stretch.places, strict=True):
                     heard.add(stretch.voice, said, at + start + first, at + start + last)
+                    waiting += len(said.text)
                 yield stretch
         return heard
 

@@ -114,6 +114,8 @@ def _date(text: str, detail: str, language: Language) -> str | None:
     if len(figures) != len(order):
         return None
     parts = dict(zip(order, figures, strict=True))
+    if any(len(figure) > (4 if part == "y" else 2) for part, figure in parts.items()):
+        return None
     month, day = int(parts.get("m", "1")), int(parts.get("d", "1"))
     if not 1 <= month <= 12 or not 1 <= day <= 31:
         return None

@@ -20,6 +20,7 @@ from edged.job import Job
 from edged.log import event as log_event
 from edged.text.explain import Account, Explanation, Told
 from edged.text.prepare import Preparer
+from edged.text.reading import Stretch
 from edged.text.script import Prepared, Script
 from edged.threads import Pulse, name_thread
 
@@ -32,7 +33,8 @@ class _Open:
     """A job in preparation."""
 
     job: Job
-    source: Iterator[Prepared]
+    source: Iterator[Stretch | Prepared]
+    spent_s: float = 0.0  # on its first utterance
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -118,8 +120,7 @@ class TextStage:
             self._wake.clear()
             while self._incoming:
                 job, script = self._incoming.popleft()
-                source = self.preparer.prepared(script, job.voice, job.params)
-                work.append(_Open(job, source))
+                work.append(_Open(job, self.preparer.steps(script, job.voice, job.params)))
             work = [w for w in work if not w.job.ended]
             if work:
                 turn = min(work, key=lambda w: (w.job.priority, len(w.job.utterances)))
@@ -145,11 +146,12 @@ class TextStage:
         return False
 
     def _advance(self, turn: _Open) -> bool:
-        """Prepares one utterance of a job; False when it has no more."""
+        """Takes one step of a job, which is a stretch that is read or an utterance; False when it has no
+        more."""
         job = turn.job
         begin = monotonic()
         try:
-            prepared = next(turn.source, None)
+            step = next(turn.source, None)
         except Exception as exc:
             error = exc if isinstance(exc, EdgedError) else InternalError("the text could not be prepared")
             # The traceback of a text frontend can quote the text: only its type is logged.
@@ -168,17 +170,21 @@ class TextStage:
             job.fail(error)
             return False
         now = monotonic()
+        turn.spent_s += now - begin
+        if isinstance(step, Stretch):
+            return True
         first = not job.utterances
-        if prepared is None:
+        if step is None:
             job.prepared_all = True
         else:
-            job.skipped += sum(skipped.count for skipped in prepared.skipped)
-            job.warnings += (w for w in prepared.warnings if w not in job.warnings)
-            job.utterances.append(prepared.utterance)
+            job.skipped += sum(skipped.count for skipped in step.skipped)
+            for warning in step.warnings:
+                job.warn(warning)
+            job.utterances.append(step.utterance)
         if first:
             job.timeline.prepared = now
-            job.timeline.text_s = now - begin
+            job.timeline.text_s = turn.spent_s
             self._ready(job)
         else:
             self._changed()
-        return prepared is not None
+        return step is not None

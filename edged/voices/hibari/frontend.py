@@ -18,6 +18,7 @@ from edged.log import event as log_event
 from edged.text.document import Alphabet, Encoded, Said
 from edged.text.phonemes.respell import american
 from edged.text.split import Pauses, breaks
+from edged.voices.hibari.letters import english
 from edged.voices.hibari.synth import MAX_SPEED, MIN_SPEED
 
 log = logging.getLogger(__name__)
@@ -115,7 +116,7 @@ class HibariFrontend:
                 read.append(american(sounding))
                 continue
             text = "".join(_LETTER_A.sub("eh", part.text) if part.read else part.text for part in parts)
-            words = self._tame(_BLANKS.sub(" ", text).strip())
+            words = self._tame(_BLANKS.sub(" ", english(text, lost)).strip())
             read += (self._read(piece, lost) for piece in pieces(words, PIECE_CHARS))
         phonemes = " ".join(filter(None, read))
         places = breaks(phonemes)

@@ -8,6 +8,7 @@ text: the package's inline phoneme markup would let a message change how it is s
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from itertools import groupby
 from typing import Any
 
@@ -21,6 +22,8 @@ from edged.bundle import Bundle
 from edged.engine import select
 from edged.engine.buffers import Arena
 from edged.voices.hibari.tables import Tables
+
+REMEMBERED = 2_048  # words; a text that repeats one costs the network once
 
 
 class WordReader:
@@ -44,9 +47,14 @@ class WordReader:
         self._phonemes = ["", *alphabet["out"]]
         self._slots = int(alphabet["slots"])
         self._longest = self._engine.inputs["chars"].shape[1]
+        self._remembered = lru_cache(maxsize=REMEMBERED)(self._read)
 
     def __call__(self, word: str) -> str | None:
-        numbers = [self._letters[c] for c in word if c in self._letters][: self._longest]
+        """None for a word without a letter that the network knows."""
+        return self._remembered(word[: self._longest])
+
+    def _read(self, word: str) -> str | None:
+        numbers = [self._letters[c] for c in word if c in self._letters]
         if not numbers:
             return None
         self._engine.bind("chars", (1, len(numbers)))[0] = numbers
