@@ -504,3 +504,13 @@ def test_the_examples_of_the_manual_are_read() -> None:
         assert re.search(rf"^\| .*`{name}`", section, re.MULTILINE), name
     for bound in (DEPTH, ELEMENTS, ATTRIBUTES, VALUE_CHARS):
         assert f" {bound} " in section
+
+
+def test_breaks_together_and_what_is_read_as_a_client_says_are_bounded() -> None:
+    assert parse("<speak>a" + "<break time='10s'/>" * 60 + "</speak>", "ssml")
+    with pytest.raises(BadMarkup, match="600 s"):
+        parse("<speak>a" + "<break time='10s'/>" * 61 + "</speak>", "ssml")
+    inside = "<speak><say-as interpret-as='digits'>{}</say-as></speak>"
+    assert parse(inside.format("1" * 1_000), "ssml")
+    with pytest.raises(BadMarkup, match="line 1, column 8: .*1000 characters"):
+        parse(inside.format("1" * 1_001), "ssml")

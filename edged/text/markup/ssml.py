@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from xml.parsers import expat
 
 from edged.errors import BadMarkup, did_you_mean
-from edged.text.document import PLAIN, Boundary, Document, Language, Style, Words
+from edged.text.document import PLAIN, Boundary, Document, Language, Pause, Style, Words
 from edged.text.markup import ssml_elements as elements
 from edged.text.markup.place import bad_markup, short
 from edged.text.markup.ssml_elements import Attributes
@@ -23,7 +23,8 @@ from edged.text.markup.writer import Writer, squeezed
 DEPTH = 32
 ELEMENTS = 2_000
 ATTRIBUTES = 16
-VALUE_CHARS = 1_000
+VALUE_CHARS = 1_000  # of an attribute, and of text in an element that tells how it is read
+SILENCE_S = 600.0  # all breaks of a text together
 
 _SSML = "http://www.w3.org/2001/10/synthesis"
 _PREFIXED = {
@@ -60,6 +61,7 @@ class _Reader:
         self._open: list[_Open] = []
         self._inner: list[str] = []  # the text of an element that tells how it is read
         self._elements = 0
+        self._silence_s = 0.0
         self._namespaces = 0  # declared by the tag that comes next
         self._language: Language | None = None
 
@@ -153,6 +155,9 @@ class _Reader:
         elif name in elements.READ:
             words = elements.READ[name](given, style)
         elif item := elements.EMPTY[name](given):
+            self._silence_s += item.seconds if isinstance(item, Pause) else 0.0
+            if self._silence_s > SILENCE_S:
+                raise self._error(f"the breaks come to more than {SILENCE_S:g} s")
             self._writer.put(item)
         self._bound(name)
         self._open.append(_Open(name, self._parser.CurrentByteIndex, style, words))
@@ -177,6 +182,9 @@ class _Reader:
         if ended.words is None:
             return
         text, self._inner = squeezed("".join(self._inner)), []
+        if len(text) > VALUE_CHARS:
+            what = f"<{ended.name}> holds more than {VALUE_CHARS} characters"
+            raise bad_markup(self._text, self._index(ended.at), what, "part it")
         if ended.name == "sub":
             self._writer.text(ended.words.text, ended.style)
         elif text or ended.words.phonemes:

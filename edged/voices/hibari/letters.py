@@ -1,4 +1,4 @@
-"""Letters of other alphabets of Latin script as the English ones that come nearest. Text thread; pure.
+"""Letters of Latin script that English has not, as those that come nearest. Text thread; pure.
 
 The package's rules pass over a letter that is not in their alphabet. Neighbour: `frontend.py`, before the G2P.
 """
