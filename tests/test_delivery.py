@@ -38,7 +38,7 @@ class Desk:
         ends: list[Job] = []
         self.admission = Admission(Limits(), lambda _: None, ends.append, self.mark)
         nowhere = Sinks(speaker=lambda *_: Recorder(), reply=lambda *_: Recorder())
-        self.admission.open({}, "", nowhere, lambda _: None, Forecast({}, {}, 0.0))
+        self.admission.open({}, "", nowhere, lambda *_: None, lambda *_: None, Forecast({}, {}, 0.0))
         outgoing = Outgoing(self.router, 1.0, lambda _: None, lambda *_: None, lambda _: None)
         self.delivery = Delivery(self.admission, outgoing, self.pub)
 

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,29 +11,27 @@ import pytest
 
 from edged.engine.buffers import Arena
 from edged.engines import Engines, Generation
-from edged.job import Job, JobState, Params, Utterance
+from edged.job import Job, JobState
 from edged.meter import Meter
 from edged.settings import Settings, Voices
-from edged.voices.api import Frontend, Voice
+from edged.text.document import Item, Mark, Style, Words
+from edged.text.script import Script
+from edged.voices.api import Voice
 from edged.voices.catalog import load_voices
 from edged.voices.choice import configured
 from tests import bundles
 from tests.test_job import make_job
 from tests.test_worker import Basket
 
-TEXT = "Line one. Line two is longer. Three. Line four, at last.\n\nAnd five."
+SENTENCES = ["Line one. ", "Line two is longer. ", "Three. ", "Line four, at last.\n\n", "And five. "]
 
 
-class Alternating:
-    """A frontend whose sentences are of several voices in turn."""
-
-    def __init__(self, real: Frontend, voices: list[str]) -> None:
-        self._real, self._voices = real, voices
-
-    def utterances(self, text: str, params: Params) -> Iterator[Utterance]:
-        for n, utterance in enumerate(self._real.utterances(text, params)):
-            time.sleep(0.002)  # so that it goes on while others are spoken
-            yield replace(utterance, voice=self._voices[n % len(self._voices)], marks=(f"sentence {n}",))
+def alternating(voices: Sequence[str]) -> Script:
+    """Sentences that several voices speak in turn, each behind a mark."""
+    document: list[Item] = []
+    for n, sentence in enumerate(SENTENCES * 4):
+        document += (Mark(f"sentence {n}"), Words(sentence, Style(voice=voices[n % len(voices)])))
+    return Script(tuple(document))
 
 
 @pytest.fixture
@@ -50,16 +46,16 @@ def generation(crashes: list[BaseException], *paths: Path) -> Generation:
     choice = configured(settings)
     arena = Arena()
     voices: dict[str, Voice] = load_voices(settings, choice.sources, arena, lambda _: None)
-    first = next(iter(voices.values()))
-    first.frontend = Alternating(first.frontend, ["", *voices])
     return Generation(settings, choice, voices, arena, Meter(), crashes.append)
 
 
 def submitted(to: Generation, voice: str, **fields: Any) -> tuple[Job, Basket]:
     basket = Basket()
-    job = make_job(voice=voice, text=TEXT * 4, sink=basket, on_end=lambda _: basket.done.set(), **fields)
+    job = make_job(
+        voice=voice, text="".join(SENTENCES * 4), sink=basket, on_end=lambda _: basket.done.set(), **fields
+    )
     basket.job = job
-    to.submit(job)
+    to.submit(job, alternating(["", *to.voices]))
     return job, basket
 
 

@@ -44,7 +44,6 @@ def split(text: str) -> list[str]:
         ("The U S B. Press", True),
         ("12. Open", False),
         ("1.2. Open", False),
-        ("one point two. Open", False),
         ("Seats: 12. Open", True),
     ],
 )

@@ -1,6 +1,6 @@
 """Letters of Latin script that English has not, as those that come nearest. Text thread; pure.
 
-The package's rules pass over a letter that is not in their alphabet. Neighbour: `frontend.py`, before the G2P.
+The package's rules pass over a letter that is not in their alphabet. Neighbour: `frontend.py`.
 """
 
 from __future__ import annotations
