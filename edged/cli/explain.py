@@ -74,7 +74,7 @@ def _utterances(utterances: Sequence[UtteranceInfo]) -> Iterator[str]:
         facts += [f"{one.lead_s:g} s of silence before"] if one.lead_s else []
         facts += [f"{one.pause_s:g} s of silence after"] if one.pause_s else []
         yield f"{INDENT}{number}. {', '.join(filter(None, facts))}"
-        yield from _wrapped([one.said] if one.said else [], INDENT * 2 + " ")
+        yield from _wrapped([one.said or "(goes on)"], INDENT * 2 + " ")
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

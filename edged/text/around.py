@@ -1,7 +1,7 @@
 """What the lexicon says in a text, put together with what a reader makes of the rest.
 
-Pure; text thread. A reader sees the whole text, with a word of no meaning in the place of each entry: it reads
-what stands directly beside one as a designation (the 02 of HMI-02 is a name, not a number below zero).
+Pure; text thread. A reader sees the whole text, with a word of no meaning in the place of each entry: what
+stands directly beside one is then read as a designation (the 02 of HMI-02 is no number below zero).
 Neighbours: `reading` calls it; `span` has the spans.
 """
 

@@ -7,7 +7,7 @@ keeps what was read until its sentence is spoken.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Literal
@@ -176,7 +176,8 @@ class Passage:
             )
             if style.pitch:
                 self.warnings.append(_PITCH)
-            self.held = Prepared(utterance, tuple(said), end - start, limit, start > 0)
+            spoken = _letters(encoded.letters, start, end)
+            self.held = Prepared(utterance, tuple(said), end - start, limit, start > 0, spoken)
             self.marks, self.asked_s, self.natural_s = [], 0.0, 0.0
             self.index += 1
 
@@ -203,6 +204,11 @@ class Passage:
 def _kept(style: Style) -> tuple[str, float, float, float]:
     """What cannot change inside an utterance."""
     return style.voice, style.speed, style.volume, style.pitch
+
+
+def _letters(letters: Sequence[int], start: int, end: int) -> tuple[int, int] | None:
+    """Those of a part of the ids."""
+    return (letters[start - 1] if start else 0, letters[end - 1]) if letters else None
 
 
 def language_of(said: Iterable[Said]) -> str:
