@@ -128,6 +128,7 @@ class Takeover:
             explain=generation.explain,
             defaults=self.settings.voices.defaults,
             reading=self.settings.reading,
+            signs=generation.signs,
             forecast=generation.forecast(self.settings.audio.buffer_s),
         )
 
