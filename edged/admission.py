@@ -123,9 +123,9 @@ class Admission:
         signs: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         """From here jobs are taken. submit: receives an admitted job (the text stage). explain: receives a
-        text that is to be explained. defaults: how a voice speaks where a request does not say. signs: what the
-        lexicon has words for beside letters. Called again
-        (server thread) for other voices, or settings of them."""
+        text that is to be explained. defaults: how a voice speaks where a request does not say. signs:
+        what the lexicon has words for beside letters. Called again (server thread) for other voices, or
+        settings of them."""
         self.reading = reading or Reading()
         self._defaults = defaults or {}
         self._signs = signs

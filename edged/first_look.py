@@ -79,7 +79,8 @@ def _voice(name: str, card: VoiceCard, cards: Mapping[str, VoiceCard]) -> VoiceC
         raise UnknownVoice(f"unknown voice {short(name)!r} in the markup", hint)
     if other.sample_rate != card.sample_rate:
         raise BadValue(
-            f"the voice {name!r} in the markup has {other.sample_rate} Hz, {card.name!r} {card.sample_rate} Hz",
+            f"the voice {name!r} in the markup has {other.sample_rate} Hz, {card.name!r} "
+            f"{card.sample_rate} Hz",
             "choose a voice of the same sample rate",
         )
     return other

@@ -307,6 +307,19 @@ def test_patterns_of_files_together_are_bounded(tmp_path: Path) -> None:
 # -- files ------------------------------------------------------------------------------------------
 
 
+def test_a_problem_names_the_entry_and_the_field() -> None:
+    _, problems = parse("- word: 行业\n  pinyin: hang2\n- pattern: 'a(b'\n  say: x\n- say: y", "a.yaml")
+    assert [problem.key for problem in problems] == ["行业: pinyin", "a(b: pattern", ""]
+    assert ": 行业: pinyin: expected a syllable for each" in str(problems[0])
+
+
+def test_signs_that_are_words_are_known_whatever_their_colour() -> None:
+    signs = ("- {word: ⚠\ufe0f, say: warning, language: en}", "- {word: →, say: to, language: en}")
+    entries, _ = parse("\n".join([*signs, "- {word: C→, say: x}"]), "a.yaml")
+    assert Lexicon(entries).signs == {"⚠", "→"}
+    assert [match.said for match in Lexicon(entries).matches("a ⚠ b", "en", "v")] == ["warning"]
+
+
 @pytest.mark.parametrize(
     ("yaml", "place", "says"),
     [

@@ -45,7 +45,7 @@ _MONITORED = (
 _MONITOR_EVENT = struct.Struct("=H")
 
 
-# As Python makes of a byte that is not UTF-8 (a file name, an argument), and of a text cut inside a character.
+# Python makes such halves of bytes that are not UTF-8 (a file name, an argument).
 TORN = "leave it out, or put a sign in its place: text.encode('utf-8', 'replace').decode()"
 
 

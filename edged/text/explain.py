@@ -56,8 +56,8 @@ class Reading:
 @dataclass(frozen=True, slots=True)
 class Spoken:
     """An utterance. said: its words; "" where a sentence was cut, this goes on with it, and the voice cannot
-    tell with which of its words. ids: how many of the voice's own symbols it has, and limit how many it may have at
-    most. lead_s, pause_s: silence before and after it."""
+    tell with which of its words. ids: how many of the voice's own symbols it has, and limit how many it may
+    have at most. lead_s, pause_s: silence before and after it."""
 
     said: str
     ids: int

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from edged.text import say_as
@@ -94,6 +94,7 @@ class Readings:
             said_so = [self._known(match, heard, listener, options) for match in known.values()]
             spans = around(words.text, said_so, lambda text: self._reader.spans_of(text, language, options))
             heard.plain(spans, known, listener)
+            heard.leave_out(self.lexicon.signs)
         said = heard.said
         if other == SPELL:
             said = [_spelled(part, language, listener) for part in said]
@@ -128,6 +129,7 @@ class _Heard:
     places: list[tuple[int, int]]
     figures: list[Span]
     warnings: list[str]
+    silent: list[Skipped] = field(default_factory=list)
 
     def whole(self, said: Said) -> None:
         self.said.append(said)
@@ -161,15 +163,26 @@ class _Heard:
             self.places.append((start, end))
         self.figures += spans
 
+    def leave_out(self, signs: Collection[str]) -> None:
+        """Signs that were kept for the lexicon, where it has no word for them after all: in this language, or
+        for this voice."""
+        for place, part in enumerate(self.said if signs else ()):
+            unsaid = [] if part.read else [c for c in part.text if c in signs and not c.isascii()]
+            self.silent += (Skipped(c, 1, "a symbol without a sound") for c in unsaid)
+            if unsaid:
+                text = "".join(" " if c in unsaid else c for c in part.text)
+                self.said[place] = replace(part, text=text)
+
     @property
     def skipped(self) -> tuple[Skipped, ...]:
-        return tuple(
+        unread = (
             Skipped(character, 1, _SILENT.get(span.kind, "a sign without a sound"))
             for span in self.figures
             if not span.spoken
             for character in self.words.text[span.start : span.end]
             if not character.isspace()
         )
+        return *unread, *self.silent
 
 
 def languages(
