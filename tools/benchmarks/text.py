@@ -1,5 +1,5 @@
 """`tools/bench text`: the readers of languages, alone and in the whole way of a text to its utterances: each
-kind of text in a fresh process. Wall time, and time of the processor, which others on the machine do not take.
+kind of text in a fresh process. Time of the clock, and of the processor, which other processes do not take.
 
 The figures are described in tools/bench. Run as a program it measures one kind in its own process.
 Neighbours: `common.py`.
