@@ -120,12 +120,15 @@ class Admission:
         forecast: Forecast,
         defaults: Mapping[str, VoiceDefaults] | None = None,
         reading: Reading | None = None,
+        signs: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
         """From here jobs are taken. submit: receives an admitted job (the text stage). explain: receives a
-        text that is to be explained. defaults: how a voice speaks where a request does not say. Called again
-        (server thread) for other voices, or settings of them."""
+        text that is to be explained. defaults: how a voice speaks where a request does not say. signs:
+        what the lexicon has words for beside letters. Called again (server thread) for other voices, or
+        settings of them."""
         self.reading = reading or Reading()
         self._defaults = defaults or {}
+        self._signs = signs
         self.voices = voices
         self.default_voice = default_voice
         self._sinks = sinks
@@ -208,7 +211,8 @@ class Admission:
             )
         params = resolve(request, self._defaults.get(card.name, VoiceDefaults()), card, self.voices)
         options = reading_options(request, self.reading)
-        return card, params, look(request, card, self.voices, options, params.run_voices)
+        known = self._signs()
+        return card, params, look(request, card, self.voices, options, params.run_voices, known)
 
     def _check_reply(self, request: protocol.Speech, peer: Peer) -> None:
         if request.reply == "events" and peer.socket_type == "REQ":

@@ -15,6 +15,7 @@ import zmq
 
 from edged import protocol
 from edged.admission import Admission, Peer, Ticket
+from edged.errors import UnspeakableText
 from edged.job import Job, JobState
 from edged.log import event as log_event
 from edged.outgoing import Outgoing
@@ -106,8 +107,10 @@ class Delivery:
         """
         if isinstance(event, protocol.Started) and event.refined:
             event = msgspec.structs.replace(event, refined="")
-        elif isinstance(event, protocol.Done) and (event.refined or event.marks):
-            event = msgspec.structs.replace(event, refined="", marks=[])
+        elif isinstance(event, protocol.Done) and (event.refined or event.marks or event.warnings):
+            event = msgspec.structs.replace(event, refined="", marks=[], warnings=[])
+        elif isinstance(event, protocol.Failed) and event.code == UnspeakableText.code:
+            event = msgspec.structs.replace(event, hint="")
         elif isinstance(event, protocol.Mark):
             event = msgspec.structs.replace(event, name="")
         topic = str(event.__struct_config__.tag).encode()

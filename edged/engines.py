@@ -78,6 +78,10 @@ class Generation:
         """Any thread: for what is read from here on."""
         self.text.preparer.readings.lexicon = lexicon
 
+    def signs(self) -> frozenset[str]:
+        """Any thread: those that the lexicon has words for."""
+        return self.text.preparer.readings.lexicon.signs
+
     def explain(self, script: Script, params: Params, account: Account, told: Told) -> None:
         """Server thread: how a text would be spoken, told later. Raises `Busy`."""
         self.text.explain(Question(account, self._explainer(script, params, account), told))

@@ -13,6 +13,7 @@ from edged.errors import BadValue, UnknownVoice, UnsupportedText, did_you_mean
 from edged.text.check import check, speakers_of
 from edged.text.document import Document, Words
 from edged.text.markup import parse
+from edged.text.markup.place import short
 from edged.text.script import Script
 from edged.text.span import Options
 from edged.voices.api import VoiceCard
@@ -24,8 +25,10 @@ def look(
     cards: Mapping[str, VoiceCard],
     options: Options,
     run_voices: Iterable[str] = (),
+    known: frozenset[str] = frozenset(),
 ) -> Script:
-    """What is to be read. cards: of all voices; run_voices: languages that somebody speaks for this voice.
+    """What is to be read. cards: of all voices; run_voices: languages that somebody speaks for this voice;
+    known: signs that the lexicon has words for.
 
     Raises the `RequestError` that refuses the text.
     """
@@ -35,8 +38,8 @@ def look(
             f"markup: a text for the voice {card.name!r} can be {' or '.join(card.markups)}",
             f"voices for {request.markup}: {', '.join(able) or 'none is loaded'}",
         )
-    document = parse(request.text, request.markup)
-    return script_of(document, card, cards, options, run_voices)
+    document = parse(request.text, request.markup, lambda name: _voice(name, card, cards))
+    return script_of(document, card, cards, options, run_voices, known)
 
 
 def script_of(
@@ -45,12 +48,14 @@ def script_of(
     cards: Mapping[str, VoiceCard],
     options: Options,
     run_voices: Iterable[str] = (),
+    known: frozenset[str] = frozenset(),
 ) -> Script:
     """The same, of a text that is parsed. Raises `UnknownVoice` and `BadValue` for a voice in the markup."""
     named = _voices_of(document, card, cards)
     languages = tuple(dict.fromkeys((*card.languages, *run_voices)))
     try:
-        checked = check(document, languages, options, others={name: c.languages for name, c in named.items()})
+        others = {name: c.languages for name, c in named.items()}
+        checked = check(document, languages, options, others=others, known=known)
     except UnsupportedText as error:
         able = speakers_of(document, list(cards.values()))
         offer = f"voices that can: {', '.join(able)}" if able else "none of the loaded voices can speak it"
@@ -61,18 +66,21 @@ def script_of(
 def _voices_of(
     document: Document, card: VoiceCard, cards: Mapping[str, VoiceCard]
 ) -> Mapping[str, VoiceCard]:
-    """The voices that markup names. Audio of one job has one sample rate, so all of them must have it."""
-    found: dict[str, VoiceCard] = {}
-    for name in {item.style.voice for item in document if isinstance(item, Words)} - {""}:
-        other = cards.get(name)
-        if other is None:
-            hint = f"{did_you_mean(name, cards)} voices: {', '.join(cards)}".strip()
-            raise UnknownVoice(f"unknown voice {name!r} in the markup", hint)
-        if other.sample_rate != card.sample_rate:
-            raise BadValue(
-                f"the voice {name!r} in the markup has {other.sample_rate} Hz, {card.name!r} "
-                f"{card.sample_rate} Hz",
-                "choose a voice of the same sample rate",
-            )
-        found[name] = other
-    return found
+    """The voices that markup names."""
+    names = {item.style.voice for item in document if isinstance(item, Words)} - {""}
+    return {name: _voice(name, card, cards) for name in names}
+
+
+def _voice(name: str, card: VoiceCard, cards: Mapping[str, VoiceCard]) -> VoiceCard:
+    """A voice that markup names. Audio of one job has one sample rate, so all of them must have it."""
+    other = cards.get(name)
+    if other is None:
+        hint = f"{did_you_mean(name, cards)} voices: {', '.join(cards)}".strip()
+        raise UnknownVoice(f"unknown voice {short(name)!r} in the markup", hint)
+    if other.sample_rate != card.sample_rate:
+        raise BadValue(
+            f"the voice {name!r} in the markup has {other.sample_rate} Hz, {card.name!r} "
+            f"{card.sample_rate} Hz",
+            "choose a voice of the same sample rate",
+        )
+    return other

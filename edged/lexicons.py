@@ -6,10 +6,11 @@ Loading thread, no state. Neighbours: `takeover` calls it, `edged.text.lexicon` 
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
-from edged.errors import ConfigError
+from edged.errors import ConfigError, did_you_mean
+from edged.escape import printable
 from edged.log import event as log_event
 from edged.text.lexicon.match import Lexicon
 from edged.text.lexicon.read import load
@@ -47,6 +48,17 @@ def anew(files: Sequence[str]) -> Lexicon:
         raise error
     _note(lexicon)
     return lexicon
+
+
+def tell_strangers(lexicon: Lexicon, voices: Collection[str]) -> None:
+    """Tells in the log of entries for voices that are not there: they are never used."""
+    wrong = [(entry, name) for entry in lexicon.entries for name in entry.voices if name not in voices]
+    for entry, name in wrong[:_TOLD_AT_MOST]:
+        guess = did_you_mean(name, voices) or f"voices: {', '.join(voices)}"
+        text = f"lexicon: {entry.place}: {entry.word or entry.pattern}: no voice is named {name!r} ({guess})"
+        log_event(log, logging.WARNING, printable(text), code="bad_lexicon")
+    if len(wrong) > _TOLD_AT_MOST:
+        log.warning("lexicon: %d more entries name voices that are not there", len(wrong) - _TOLD_AT_MOST)
 
 
 def _note(lexicon: Lexicon) -> None:

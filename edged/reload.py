@@ -161,6 +161,7 @@ class Reloader:
             phase="reload",
             changed=",".join(reply.changed) or None,
             voices=",".join(reply.loaded) or None,
+            lexicon=reply.lexicon or None,
         )
         if reply.restart:
             names = ",".join(reply.restart)

@@ -120,6 +120,7 @@ class Takeover:
         same as before when there are none."""
         if sinks is not None:
             self._sinks = sinks
+            lexicons.tell_strangers(self._lexicon, self._parts.engines.current.voices)
         generation = self._parts.engines.current
         voices = generation.voices
         default = self.settings.voices.default
@@ -131,6 +132,7 @@ class Takeover:
             explain=generation.explain,
             defaults=self.settings.voices.defaults,
             reading=self.settings.reading,
+            signs=generation.signs,
             forecast=generation.forecast(self.settings.audio.buffer_s),
         )
 
@@ -174,6 +176,7 @@ class Takeover:
             raise
         if fresh is not None and settings.engine.huge_pages:
             pages.start()
+        lexicons.tell_strangers(lexicon, engines.current.voices)
         if "log.level" in changed:
             log.set_level(settings.log.level)
         return protocol.ReloadReply(
@@ -181,6 +184,7 @@ class Takeover:
             restart=waiting,
             loaded=list(fresh.voices) if fresh else [],
             bundles={source.name: str(source.path.resolve()) for source in wanted.sources},
+            lexicon=len(lexicon.entries),
         )
 
     def _wanted(self, settings: Settings, anew: bool) -> tuple[Choice, Generation | None]:

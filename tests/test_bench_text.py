@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[1]
-KEYS = {"median_ms", "p95_ms", "long_ms_per_kb", "load_ms", "added_mb", "machine"}
+KEYS = {"median_ms", "p95_ms", "cpu_ms", "prepare_cpu_ms", "long_ms_per_kb", "load_ms", "added_mb", "machine"}
 ENVIRONMENT = {**os.environ, "EDGED_BENCH_HERE": "1", "PYTHONPATH": str(ROOT)}
 
 
@@ -28,6 +28,8 @@ def test_every_figure_is_there_and_possible() -> None:
     for kind, figures in columns.items():
         assert set(figures) == KEYS
         assert 0 < figures["median_ms"] <= figures["p95_ms"], kind
+        assert figures["cpu_ms"] > 0
+        assert figures["prepare_cpu_ms"] > 0
         assert figures["long_ms_per_kb"] > 0
         assert 0 < figures["added_mb"] < 60, kind
         assert figures["load_ms"] > 0

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +13,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from edged.errors import BadValue, BundleError
+from edged.text.document import Said
 from edged.text.prepare import prepare
+from edged.text.shown import Shown
 from edged.voices.chattts import frontend as front
 from edged.voices.chattts.prompts import LEVELS, code_prompt, level, refine_prompt, speed_level
 from edged.voices.chattts.reading import reader
@@ -117,6 +120,17 @@ PIECES = st.one_of(
     st.text(max_size=12), st.sampled_from((*CONTROLS, "[", "]", "［", "］", "\u200b", "\0", "_"))
 )
 TEXTS = st.lists(PIECES, max_size=12).map("".join)
+
+
+def test_each_part_of_a_sentence_has_its_words(tokens: Tokens) -> None:
+    text = "Pump two’s pressure (low): zero point three five; 请检查二号泵，谢谢！ Well-known, it's 好。"
+    encoded = front.ChatFrontend(tokens, most=9, speaker=0, embedded=False).encode([Said(text, "zh")])
+    assert len(encoded.letters) == len(encoded.ids)
+    assert list(encoded.letters) == sorted(encoded.letters)
+    shown = Shown([Said(text, "zh")])
+    edges = [0, *encoded.letters[8::9], encoded.letters[-1]]
+    assert "".join(shown.between(a, b) for a, b in pairwise(edges)) == text
+    assert encoded.letters[-1] == sum(map(str.isalnum, text))
 
 
 @LIMITED

@@ -11,6 +11,7 @@ import zmq
 
 from edged.admission import Admission, Peer, Sinks, Ticket
 from edged.delivery import Delivery
+from edged.errors import UnspeakableText
 from edged.forecast import Forecast
 from edged.job import Job
 from edged.outgoing import Outgoing
@@ -82,6 +83,7 @@ def test_marks_are_told_to_their_client_and_published_without_a_name(desk: Desk,
     job.timeline.audio_s = 2.5
     job.tell_mark("other")
     job.skipped = 3
+    job.warn("left out: the voice has no sound for: X")
     job.done()
     desk.delivery.deliver(job, None, None)
     *marks, done = desk.heard()
@@ -94,7 +96,16 @@ def test_marks_are_told_to_their_client_and_published_without_a_name(desk: Desk,
         ("mark", "", 1.25),
         ("mark", "", 2.5),
     ]
-    assert (done["marks"], done["skipped"]) == ([], 3)
+    assert (done["marks"], done["skipped"], done["warnings"]) == ([], 3, [])
+
+
+def test_the_characters_that_a_refusal_names_are_for_its_client(desk: Desk) -> None:
+    job = desk.job("events")
+    job.fail(UnspeakableText("the text has nothing to speak", "the voice has no sound for: X"))
+    desk.delivery.deliver(job, None, None)
+    (told,), (published,) = desk.heard(), desk.published()
+    assert (told["code"], told["hint"]) == ("unspeakable_text", "the voice has no sound for: X")
+    assert (published["code"], published["hint"]) == ("unspeakable_text", "")
 
 
 def test_no_mark_follows_the_end_of_its_job(desk: Desk) -> None:

@@ -309,6 +309,19 @@ def test_voices_in_markup() -> None:
     assert caught.value.hint == "voices that can: bao, any"
 
 
+def test_a_voice_in_markup_is_refused_with_its_place() -> None:
+    text = "<speak>a\n <voice name='bob'>x</voice></speak>"
+    with pytest.raises(UnknownVoice, match=r"^line 2, column 2: unknown voice 'bob' in the markup"):
+        look(protocol.Speak(text=text, markup="ssml"), CARDS["heart"], CARDS, Options())
+
+
+def test_signs_of_the_lexicon_pass_the_first_look() -> None:
+    request = protocol.Speak(text="a ⚠\ufe0f b")
+    assert look(request, CARDS["heart"], CARDS, Options()).text == "a   b"
+    script = look(request, CARDS["heart"], CARDS, Options(), (), frozenset("⚠"))
+    assert "⚠" in script.text
+
+
 def test_an_explanation_is_of_the_same_speech() -> None:
     asked = protocol.Explain(id="a", text="x", voice="v", emoji="name", digits="digits")
     speech = speech_of(asked)

@@ -15,6 +15,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from edged import lexicons
 from edged.errors import Problem
 from edged.text.document import Phonemes
 from edged.text.fold import fold
@@ -305,6 +306,26 @@ def test_patterns_of_files_together_are_bounded(tmp_path: Path) -> None:
 
 
 # -- files ------------------------------------------------------------------------------------------
+
+
+def test_a_problem_names_the_entry_and_the_field() -> None:
+    _, problems = parse("- word: 行业\n  pinyin: hang2\n- pattern: 'a(b'\n  say: x\n- say: y", "a.yaml")
+    assert [problem.key for problem in problems] == ["行业: pinyin", "a(b: pattern", ""]
+    assert ": 行业: pinyin: expected a syllable for each" in str(problems[0])
+
+
+def test_entries_for_voices_that_are_not_there_are_told(caplog: pytest.LogCaptureFixture) -> None:
+    entries, _ = parse("- {word: a, say: b, voices: [hart, bao]}\n- {word: c, say: d}", "a.yaml")
+    lexicons.tell_strangers(Lexicon(entries), ["heart", "bao"])
+    (record,) = caplog.records
+    assert record.message == "lexicon: a.yaml:1: a: no voice is named 'hart' (did you mean 'heart'?)"
+
+
+def test_signs_that_are_words_are_known_whatever_their_colour() -> None:
+    signs = ("- {word: ⚠\ufe0f, say: warning, language: en}", "- {word: →, say: to, language: en}")
+    entries, _ = parse("\n".join([*signs, "- {word: C→, say: x}"]), "a.yaml")
+    assert Lexicon(entries).signs == {"⚠", "→"}
+    assert [match.said for match in Lexicon(entries).matches("a ⚠ b", "en", "v")] == ["warning"]
 
 
 @pytest.mark.parametrize(

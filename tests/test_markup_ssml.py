@@ -123,12 +123,17 @@ def test_sub_says_something_else() -> None:
 
 
 @pytest.mark.parametrize(
-    ("alphabet", "means"), [("ipa", "ipa"), ("pinyin", "pinyin"), ("x-pinyin", "pinyin")]
+    ("alphabet", "written", "means"),
+    [
+        ("ipa", " həˈloʊ ", Phonemes("ipa", "həˈloʊ")),
+        ("pinyin", " hang2  ye4 ", Phonemes("pinyin", "hang2 ye4")),
+        ("x-pinyin", "háng yè", Phonemes("pinyin", "hang2 ye4")),
+    ],
 )
-def test_phonemes(alphabet: str, means: str) -> None:
-    document = read(f"<phoneme alphabet='{alphabet}' ph=' hang2  ye4 '>行业</phoneme>")
-    assert document == (Words("行业", phonemes=Phonemes(means, "hang2 ye4")),)  # type: ignore[arg-type]
-    assert words(read(f"<phoneme alphabet='{alphabet}' ph='a'/>")) == ""
+def test_phonemes(alphabet: str, written: str, means: Phonemes) -> None:
+    document = read(f"<phoneme alphabet='{alphabet}' ph='{written}'>行业</phoneme>")
+    assert document == (Words("行业", phonemes=means),)
+    assert words(read(f"<phoneme alphabet='{alphabet}' ph='{written}'/>")) == ""
 
 
 @pytest.mark.parametrize(

@@ -59,7 +59,12 @@ def test_any_object_gives_a_request_or_a_request_error(op: Any, fields: dict[str
         (b"[]", BadJson, "object"),
         (b"[" * 100_000, BadJson, "JSON"),
         (b'{"op":"speak","text":"a","speed":NaN}', BadJson, "JSON"),
-        (b'{"op":"speak","text":"\\ud800"}', BadJson, "JSON"),
+        (b'{"op":"speak","text":"\\ud800"}', BadJson, "text: holds an unpaired surrogate"),
+        (b'{"op":"speak","text":"a\\ud83d b"}', BadJson, "text: holds an unpaired surrogate"),
+        (b'{"op":"speak","text":"a\\udc00\\ud83d"}', BadJson, "text: holds an unpaired surrogate"),
+        (b'{"op":"speak","text":"a\xed\xa0\x80"}', BadJson, "text: holds an unpaired surrogate"),
+        (b'{"op":"speak","text":"a","speed":NaN}', BadJson, "the header is not JSON: "),
+        (b'{"op":"speak","text":["\\ud800"]}', BadJson, "holds an unpaired surrogate"),
         (request(), BadValue, "op"),
         (request(op="speek", text="a"), UnknownOperation, "'speak'"),
         (request(op=7), UnknownOperation, "speak"),
@@ -139,6 +144,8 @@ def test_the_id_of_a_bad_request_is_still_found() -> None:
     assert protocol.request_id(b"garbage") == ""
     assert protocol.request_id(request(id=3)) == ""
     assert len(protocol.request_id(request(id="x" * 5000))) == 128
+    assert protocol.request_id(b'{"id":"mine","text":"a\\ud83d b"}') == "mine"
+    assert protocol.request_id(b'{"id":"\\ud83d","text":"a"}') == ""
 
 
 def test_events_round_trip_and_foreign_ones_are_refused() -> None:

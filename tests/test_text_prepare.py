@@ -4,18 +4,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from edged.errors import EdgedError
+from edged.errors import EdgedError, UnspeakableText
 from edged.job import Draw, Params
 from edged.text.check import check
 from edged.text.document import (
     Boundary,
     Document,
+    Encoded,
     Item,
     Mark,
     Pause,
@@ -334,16 +336,19 @@ ITEMS = st.one_of(
 @given(st.lists(ITEMS, max_size=8), st.sampled_from(["both", "anna", "li"]))
 def test_what_holds_for_any_document(items: list[Item], voice: str) -> None:
     mine = READINGS
-    made = steps(tuple(items), mine, voice)
+    try:
+        made = steps(tuple(items), mine, voice)
+    except UnspeakableText:
+        assert not any(c.isalnum() for item in items if isinstance(item, Words) for c in item.text)
+        return
     utterances = [each.utterance for each in made]
     assert [u.index for u in utterances] == list(range(len(utterances)))
     assert all(0 < each.ids <= each.limit for each in made)
-    if utterances:
-        marks = [name for u in utterances for name in (*u.marks, *u.marks_after)]
-        assert marks == [item.name for item in items if isinstance(item, Mark)]
-        asked = sum(item.seconds for item in items if isinstance(item, Pause))
-        silent = sum(u.lead_s + u.pause_s for u in utterances)
-        assert silent >= asked - 1e-9 or utterances[0].lead_s + asked >= silent
+    marks = [name for u in utterances for name in (*u.marks, *u.marks_after)]
+    assert marks == [item.name for item in items if isinstance(item, Mark)]
+    asked = sum(item.seconds for item in items if isinstance(item, Pause))
+    silent = sum(u.lead_s + u.pause_s for u in utterances)
+    assert silent >= asked - 1e-9 or utterances[0].lead_s + asked >= silent
     assert not any(c.isdecimal() for each in made for one in each.said for c in one.text)
 
 
@@ -358,9 +363,39 @@ def test_any_text_is_prepared_or_refused(text: str, markup: str) -> None:
     except EdgedError:
         return
     script = Script(checked.document, Options(), checked.skipped)
-    made = list(Preparer(VOICES, READINGS).prepared(script, "both", Params()))
-    sounding = sum(map(bool, map(symbol, script.text)))
-    assert bool(made) or not sounding or checked.count
+    try:
+        assert list(Preparer(VOICES, READINGS).prepared(script, "both", Params()))
+    except UnspeakableText:
+        assert not any(map(symbol, script.text)) or checked.count
+
+
+class FewLetters(ToneFrontend):
+    """A voice that knows no capital."""
+
+    def encode(self, said: Sequence[Said]) -> Encoded:
+        known = [replace(one, text="".join(c for c in one.text if not c.isupper())) for one in said]
+        lost = tuple(c for one in said for c in one.text if c.isupper())
+        return replace(super().encode(known), lost=lost)
+
+
+def test_what_a_voice_has_no_sound_for_is_named_and_counted(readings: Readings) -> None:
+    preparer = Preparer({"few": FewLetters(MOST, ("*",))}, readings)
+    script = Script((Words("A is. B is. AC, D, E, F, G, H is."),))
+    made = list(preparer.prepared(script, "few", Params()))
+    assert [each.warnings for each in made[:-1]] == [()] * (len(made) - 1)
+    assert made[-1].warnings == ("left out: the voice has no sound for: A B C D E ...",)
+    assert "".join(one.character for each in made for one in each.skipped) == "ABACDEFGH"
+    with pytest.raises(UnspeakableText) as refused:
+        list(preparer.prepared(Script((Words("XY. Z."),)), "few", Params()))
+    assert refused.value.hint == "the voice has no sound for: X Y Z"
+
+
+def test_a_text_that_comes_to_nothing_is_refused_spoken_or_explained(readings: Readings) -> None:
+    preparer = Preparer(VOICES, readings)
+    for document in ((), (Words("..."),), (Pause(1.0), Mark("a"))):
+        with pytest.raises(UnspeakableText):
+            list(preparer.steps(Script(document), "both", Params()))
+    assert list(prepare("...", BOTH, readings=readings)) == []
 
 
 @pytest.mark.parametrize(

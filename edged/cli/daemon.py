@@ -70,6 +70,7 @@ def reload(state: State) -> None:
             [
                 ("changed", ", ".join(reply.changed) or "no setting"),
                 ("loaded", ", ".join(reply.loaded) or "no voice anew"),
+                ("lexicons", f"read anew, entries: {reply.lexicon}"),
                 *((f"bundle {name}", path) for name, path in reply.bundles.items()),
             ]
         )

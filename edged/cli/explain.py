@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from edged.protocol import Explained, UtteranceInfo
 
 COLUMNS = 80
+_EAST_ASIAN = "\u2e80"  # from here on scripts put no spaces between words
 INDENT = "  "
 READING = frozenset(
     """text explained voice markup language numbers digits emoji date_order run_voices endpoint timeout
@@ -47,7 +48,7 @@ def explain(state: State, text: str, **options: Any) -> int:
 
 def _tell(answer: Explained) -> None:
     tell(f"voice: {printable(answer.voice)} ({', '.join(map(printable, answer.languages))})")
-    _section("said", _wrapped(["".join(run.said for run in answer.runs)], INDENT))
+    _section("said", _wrapped([_joined([run.said for run in answer.runs])], INDENT))
     runs = [(run.language or "?", run.voice, run.text) for run in answer.runs]
     _section("languages", _columns(runs))
     read = [(r.kind, r.written, f"-> {r.spoken or '(nothing)'}") for r in answer.readings]
@@ -58,6 +59,15 @@ def _tell(answer: Explained) -> None:
     _section("warnings", _wrapped(answer.warnings, INDENT))
     if answer.truncated:
         tell("\nThere is more: this is the beginning of a long text.")
+
+
+def _joined(said: Sequence[str]) -> str:
+    """What runs say, one after the other: markup may part words that no blank parts."""
+    text = ""
+    for piece in said:
+        touching = bool(text) and text[-1] < _EAST_ASIAN and piece[:1].isalnum() and piece[0] < _EAST_ASIAN
+        text += (" " if touching else "") + piece
+    return text
 
 
 def _section(title: str, lines: Iterator[str]) -> None:
@@ -74,7 +84,7 @@ def _utterances(utterances: Sequence[UtteranceInfo]) -> Iterator[str]:
         facts += [f"{one.lead_s:g} s of silence before"] if one.lead_s else []
         facts += [f"{one.pause_s:g} s of silence after"] if one.pause_s else []
         yield f"{INDENT}{number}. {', '.join(filter(None, facts))}"
-        yield from _wrapped([one.said] if one.said else [], INDENT * 2 + " ")
+        yield from _wrapped([one.said or "(goes on)"], INDENT * 2 + " ")
 
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:

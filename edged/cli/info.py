@@ -13,6 +13,7 @@ import click
 from edged.cli.context import Number, State, client_command, pass_state
 from edged.cli.exits import tell, write_json
 from edged.cli.render import duration, fields, table
+from edged.errors import Starting
 from edged.escape import printable
 
 if TYPE_CHECKING:
@@ -92,6 +93,9 @@ def voices(state: State) -> None:
     """Which voices can be used; * marks the default."""
     with state.client() as client:
         reply = client.voices()
+        state_now = client.status().state if not reply.voices else ""
+    if state_now == "starting":
+        raise Starting("the daemon is still starting: no voice is loaded yet")
     rows = [
         (
             f"{v.name} *" if v.default else v.name,

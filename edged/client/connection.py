@@ -45,6 +45,10 @@ _MONITORED = (
 _MONITOR_EVENT = struct.Struct("=H")
 
 
+# Python makes such halves of bytes that are not UTF-8 (a file name, an argument).
+TORN = "leave it out, or put a sign in its place: text.encode('utf-8', 'replace').decode()"
+
+
 class Connection:
     """The socket, its monitor and the table of waiting calls. Used by one thread at a time."""
 
@@ -113,7 +117,7 @@ class Connection:
         except UnicodeEncodeError:
             values = msgspec.structs.asdict(request).items()
             wrong = next((k for k, v in values if isinstance(v, str) and not _is_unicode(v)), "the request")
-            raise BadValue(f"{wrong}: it holds characters that are not valid Unicode") from None
+            raise BadValue(f"{wrong}: holds an unpaired surrogate, half of a character", TORN) from None
         if len(header) > self._frame_limit:
             limit = self._frame_limit // 1024
             raise FrameTooLarge(f"the request has {len(header)} bytes, more than the limit of {limit} KiB")

@@ -6,6 +6,8 @@ Schema generated from the same types. Neighbours: `requests` and `events` have t
 
 from __future__ import annotations
 
+import json
+import re
 from typing import Any, get_args, get_type_hints
 
 import msgspec
@@ -26,6 +28,8 @@ from edged.words import choices_of, describe
 _encoder = msgspec.json.Encoder()
 _event_decoder = msgspec.json.Decoder(AnyEvent)
 _object_decoder = msgspec.json.Decoder()
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_TORN = "send whole characters: a text was cut inside one, or bytes that are no text were sent as text"
 
 
 def decode_request(header: bytes | memoryview) -> AnyRequest:
@@ -33,7 +37,7 @@ def decode_request(header: bytes | memoryview) -> AnyRequest:
     try:
         data = _object_decoder.decode(header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError) as exc:
-        raise BadJson(f"the header is not JSON: {exc}") from None
+        raise _bad_json(header, exc) from None
     if not isinstance(data, dict):
         raise BadJson("the header is JSON, but not an object")
     op = data.get("op")
@@ -63,9 +67,9 @@ def request_id(header: bytes | memoryview) -> str:
     try:
         data = _object_decoder.decode(header)
     except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):
-        return ""
+        data = _with_surrogates(header)
     value = data.get("id") if isinstance(data, dict) else None
-    return value[:128] if isinstance(value, str) else ""
+    return value[:128] if isinstance(value, str) and not _SURROGATE.search(value) else ""
 
 
 def encode(message: Request | Event) -> bytes:
@@ -106,6 +110,26 @@ def schema() -> dict[str, Any]:
         "event": event,
         "$defs": components,
     }
+
+
+def _bad_json(header: bytes | memoryview, exc: Exception) -> BadJson:
+    data = _with_surrogates(header)
+    if data is None:
+        return BadJson(f"the header is not JSON: {exc}")
+    fields = data.items() if isinstance(data, dict) else ()
+    torn = (key for key, value in fields if isinstance(value, str) and _SURROGATE.search(value))
+    name = next((key for key in torn if key.isidentifier()), "")
+    return BadJson(f"{f'{name}: ' if name else ''}holds an unpaired surrogate, half of a character", _TORN)
+
+
+def _with_surrogates(header: bytes | memoryview) -> Any:
+    """What a header holds that is JSON but for unpaired surrogates, which the standard library lets pass;
+    None of any other."""
+    try:
+        data = json.loads(bytes(header))
+        return data if _SURROGATE.search(json.dumps(data, ensure_ascii=False)) else None
+    except (ValueError, RecursionError):
+        return None
 
 
 def _shorten(value: object) -> str:

@@ -316,13 +316,15 @@ class ReloadReply(Event, kw_only=True, frozen=True, tag="reload_reply"):
 
     changed: settings with a new value, which counts from here. restart: settings that differ in the file, and
     count after a restart. loaded: voices that were loaded anew, for the jobs that come from here on. bundles:
-    the folder of every bundle that speaks, by its name in voices.bundles.
+    the folder of every bundle that speaks, by its name in voices.bundles. lexicon: entries of the lexicons,
+    which were read anew.
     """
 
     changed: list[str]
     restart: list[str]
     loaded: list[str]
     bundles: dict[str, str]
+    lexicon: int = 0
 
 
 AnyEvent = (

@@ -25,7 +25,7 @@ _GREEK = re.compile(r"(?<![\u0370-\u03ff])[\u0391-\u03a9\u03b1-\u03c9\u00b5](?![
 _GREEK_WORD = re.compile(r"[\u0370-\u03ff]{2}")
 _EMOJI = re.compile(shapes.EMOJI)
 _MARKS = 8  # combining marks on one letter; no language has more
-_NAMED_AT_MOST = 5  # characters in the message of a refusal
+NAMED_AT_MOST = 5  # characters in the message of a refusal
 _PLAIN = Options()
 _NOTHING: frozenset[str] = frozenset()
 
@@ -91,7 +91,7 @@ def check(
         items.append(item)
     for speaks, characters in foreign.items():
         if characters:
-            raise UnsupportedText(f"the voice speaks {', '.join(speaks)}, not: {_named(list(characters))}")
+            raise UnsupportedText(f"the voice speaks {', '.join(speaks)}, not: {listed(list(characters))}")
     if not tally.sounds:
         raise _silent(tally)
     skipped = tuple(Skipped(character, count, why) for (character, why), count in tally.left_out.items())
@@ -206,6 +206,7 @@ def _visible(character: str) -> bool:
     return character.isprintable() and not character.isspace()
 
 
-def _named(characters: Sequence[str]) -> str:
-    more = " ..." if len(characters) > _NAMED_AT_MOST else ""
-    return " ".join(characters[:_NAMED_AT_MOST]) + more
+def listed(characters: Sequence[str]) -> str:
+    """A few of the characters, for a message."""
+    more = " ..." if len(characters) > NAMED_AT_MOST else ""
+    return " ".join(characters[:NAMED_AT_MOST]) + more

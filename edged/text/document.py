@@ -117,9 +117,11 @@ class Encoded:
     """What a voice makes of words: its ids, and how good a place after each is to cut.
 
     breaks: 3 after a sentence, 2 after a clause or a mark, 1 between words, 0 inside a word. lost:
-    characters that the voice has no sound for.
+    characters that the voice has no sound for. letters: how many letters and digits of the text each id and
+    those before it stand for; empty where the voice cannot tell.
     """
 
     ids: tuple[int, ...]
     breaks: tuple[int, ...]
     lost: tuple[str, ...] = ()
+    letters: tuple[int, ...] = ()

@@ -11,8 +11,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from edged.errors import EdgedError
-from edged.text.document import Skipped
+from edged.text.document import Said, Skipped
 from edged.text.script import Prepared
+from edged.text.shown import Shown
 from edged.text.span import Span
 
 MOST = 2_000  # entries of each list
@@ -54,8 +55,9 @@ class Reading:
 
 @dataclass(frozen=True, slots=True)
 class Spoken:
-    """An utterance. ids: how many of the voice's own symbols it has, and limit how many it may have at
-    most. lead_s, pause_s: silence before and after it."""
+    """An utterance. said: its words; "" where a sentence was cut, this goes on with it, and the voice cannot
+    tell with which of its words. ids: how many of the voice's own symbols it has, and limit how many it may
+    have at most. lead_s, pause_s: silence before and after it."""
 
     said: str
     ids: int
@@ -93,6 +95,7 @@ class Account:
     _utterances: list[Spoken] = field(default_factory=list)
     _warnings: list[str] = field(default_factory=list)
     _truncated: bool = False
+    _sentence: tuple[Sequence[Said], Shown] | None = None  # the last one
 
     @property
     def full(self) -> bool:
@@ -118,8 +121,13 @@ class Account:
     def speak(self, prepared: Prepared, language: str) -> None:
         utterance = prepared.utterance
         if self._room(self._utterances):
-            # Of a sentence that was cut, the words stand with its first part.
-            said = "" if prepared.goes_on else "".join(one.text or f"[{one.tag}]" for one in prepared.said)
+            if self._sentence is None or self._sentence[0] is not prepared.said:
+                self._sentence = prepared.said, Shown(prepared.said)
+            shown = self._sentence[1]
+            if prepared.letters is not None:
+                said = shown.between(*prepared.letters)
+            else:  # the words of the whole sentence stand with its first part
+                said = "" if prepared.goes_on else shown.text
             self._utterances.append(
                 Spoken(
                     " ".join(said.split()),

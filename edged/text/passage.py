@@ -7,13 +7,15 @@ keeps what was read until its sentence is spoken.
 
 from __future__ import annotations
 
-from collections.abc import Generator, Iterable, Iterator, Mapping
+from collections.abc import Generator, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Literal
 
+from edged.errors import UnspeakableText
 from edged.job import Params, Utterance
 from edged.text.blocks import blocks, cut
+from edged.text.check import NAMED_AT_MOST, listed
 from edged.text.document import (
     PLAIN,
     Boundary,
@@ -45,7 +47,7 @@ _LOST = "a character that the voice has no sound for"
 class Passage:
     """One text on its way. buffer: what is not cut into sentences yet; held: the last utterance, until it is
     known whether another one follows; natural_s, asked_s: silence behind it of its own accord, and as markup
-    says; language: of the last words."""
+    says; language: of the last words; lost: what the voice has no sound for, as much as a message names."""
 
     frontends: Mapping[str, Frontend]
     readings: Readings
@@ -60,10 +62,12 @@ class Passage:
     marks: list[str] = field(default_factory=list)
     skipped: list[Skipped] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    lost: dict[str, None] = field(default_factory=dict)
     index: int = 0
     fresh: int = 0  # characters of the buffer in which sentences were not looked for
 
     def steps(self, document: Document) -> Iterator[Stretch | Prepared]:
+        """Raises `UnspeakableText` of a text that comes to nothing."""
         for item in document:
             if isinstance(item, Words):
                 yield from self._words(item)
@@ -74,10 +78,14 @@ class Passage:
                 yield from self._sentences(last=True)
                 self._between(item)
         yield from self._sentences(last=True)
-        if self.held is not None:
-            # Silence of its own accord would only delay the end.
-            last = replace(self.held.utterance, pause_s=self.asked_s, marks_after=tuple(self.marks))
-            yield self._ended(self.held, last)
+        lost = f"the voice has no sound for: {listed(list(self.lost))}" if self.lost else ""
+        if self.held is None:
+            raise UnspeakableText("the text has nothing to speak", lost or None)
+        if lost:
+            self.warnings.append(f"left out: {lost}")
+        # Silence of its own accord would only delay the end.
+        last = replace(self.held.utterance, pause_s=self.asked_s, marks_after=tuple(self.marks))
+        yield self._ended(self.held, last)
 
     def _between(self, item: Boundary | Mark | Pause) -> None:
         if isinstance(item, Pause):
@@ -164,7 +172,10 @@ class Passage:
         params = self._params(style, said)
         encoded = frontend.encode(said)
         limit = frontend.limit(params)
-        self.skipped += [Skipped(character, 1, _LOST) for character in encoded.lost]
+        for character in encoded.lost:
+            self.skipped.append(Skipped(character, 1, _LOST))
+            if len(self.lost) <= NAMED_AT_MOST:
+                self.lost[character] = None
         for start, end in cut(encoded.breaks, limit):
             made = frontend.utterance(self.index, encoded.ids[start:end], params)
             if made is None:
@@ -180,7 +191,8 @@ class Passage:
             )
             if style.pitch:
                 self.warnings.append(_PITCH)
-            self.held = Prepared(utterance, tuple(said), end - start, limit, start > 0)
+            spoken = _letters(encoded.letters, start, end)
+            self.held = Prepared(utterance, tuple(said), end - start, limit, start > 0, spoken)
             self.marks, self.asked_s, self.natural_s = [], 0.0, 0.0
             self.index += 1
 
@@ -207,6 +219,11 @@ class Passage:
 def _kept(style: Style) -> tuple[str, float, float, float]:
     """What cannot change inside an utterance."""
     return style.voice, style.speed, style.volume, style.pitch
+
+
+def _letters(letters: Sequence[int], start: int, end: int) -> tuple[int, int] | None:
+    """Those of a part of the ids."""
+    return (letters[start - 1] if start else 0, letters[end - 1]) if letters else None
 
 
 def language_of(said: Iterable[Said]) -> str:

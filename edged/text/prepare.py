@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from edged.errors import UnspeakableText
 from edged.job import Params, Utterance
 from edged.text.document import Words
 from edged.text.languages import readings_of
@@ -28,14 +29,18 @@ def prepare(
     params: Params | None = None,
     readings: Readings | None = None,
 ) -> Iterator[Utterance]:
-    """The utterances of a text for one voice. A text is plain, and is not looked at before.
+    """The utterances of a text for one voice: none where nothing in it has a sound. A text is plain, and is
+    not looked at before.
 
     Raises what the voice's frontend does (`RequestError`).
     """
     script = text if isinstance(text, Script) else Script((Words(text),), options or Options())
     preparer = Preparer({"": voice}, readings or readings_of([voice]))
-    for prepared in preparer.prepared(script, "", params or Params()):
-        yield prepared.utterance
+    try:
+        for prepared in preparer.prepared(script, "", params or Params()):
+            yield prepared.utterance
+    except UnspeakableText:
+        return
 
 
 class Preparer:
@@ -46,7 +51,10 @@ class Preparer:
         self.readings = readings
 
     def steps(self, script: Script, voice: str, params: Params) -> Iterator[Stretch | Prepared]:
-        """What is read and what is prepared, in the order in which it happens."""
+        """What is read and what is prepared, in the order in which it happens.
+
+        Raises `UnspeakableText` at the end of a text that came to no utterance, and what frontends do.
+        """
         return Passage(self._frontends, self.readings, script.options, voice, params).steps(script.document)
 
     def prepared(self, script: Script, voice: str, params: Params) -> Iterator[Prepared]:

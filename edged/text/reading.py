@@ -6,11 +6,13 @@ Made on a loading thread; then the text thread. Neighbours: `runs` and the reade
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Literal
 
 from edged.text import say_as
+from edged.text.around import around
 from edged.text.document import LANGUAGES, Language, Phonemes, Said, Skipped, Words
 from edged.text.lexicon.entries import Match
 from edged.text.lexicon.match import Lexicon
@@ -22,6 +24,7 @@ from edged.text.span import Options, Span, apply, pieces
 ANY = "*"  # a voice of every language, which no reader reads to
 SPELL = "spell"  # instead of a voice, for runs in a language that the voice does not speak
 
+_PLAIN_WORDS = re.compile(r"[^\W\d_]+(?:[ '’,-]+[^\W\d_]+)*")  # nothing in it is read otherwise
 _SILENT = {"emoji": "an emoji without a sound", "markup": "markup of another kind"}
 
 
@@ -80,18 +83,18 @@ class Readings:
         voice = listener.name if other in ("", SPELL) else other
         heard = _Heard(words, language, [], [], [], [])
         if words.phonemes is not None:
-            heard.sounding(words.text, words.phonemes, (0, len(words.text)), listener)
+            text = heard.sound(words.text, words.phonemes, listener)
+            heard.whole(heard.sounding(text, words.phonemes, listener))
         elif words.say_as:
             text = say_as.put(words.text, words.say_as, words.detail, language)
             text = apply(text, self._reader.spans_of(text, language, options))
             heard.whole(Said(text, language, words.style, read=True))
         else:
-            at = 0
-            for found in self.lexicon.matches(words.text, language, voice):
-                self._plain(heard, at, found.start, options)
-                heard.known(found, listener)
-                at = found.end
-            self._plain(heard, at, len(words.text), options)
+            known = {m.start: m for m in self.lexicon.matches(words.text, language, voice)}
+            said_so = [self._known(match, heard, listener, options) for match in known.values()]
+            spans = around(words.text, said_so, lambda text: self._reader.spans_of(text, language, options))
+            heard.plain(spans, known, listener)
+            heard.leave_out(self.lexicon.signs)
         said = heard.said
         if other == SPELL:
             said = [_spelled(part, language, listener) for part in said]
@@ -106,10 +109,14 @@ class Readings:
             tuple(heard.warnings),
         )
 
-    def _plain(self, heard: _Heard, start: int, end: int, options: Options) -> None:
-        text = heard.words.text[start:end]
-        if text:
-            heard.plain(text, start, self._reader.spans_of(text, heard.language, options))
+    def _known(self, found: Match, heard: _Heard, listener: Listener, options: Options) -> Span:
+        """What an entry says; figures in it are read as others are."""
+        said = found.said
+        if found.phonemes is not None:
+            said = heard.sound(heard.words.text[found.start : found.end], found.phonemes, listener)
+        elif not _PLAIN_WORDS.fullmatch(said):
+            said = apply(said, self._reader.spans_of(said, found.language, options))
+        return Span(found.start, found.end, said, "lexicon")
 
 
 @dataclass(slots=True, eq=False)
@@ -122,52 +129,60 @@ class _Heard:
     places: list[tuple[int, int]]
     figures: list[Span]
     warnings: list[str]
+    silent: list[Skipped] = field(default_factory=list)
 
     def whole(self, said: Said) -> None:
         self.said.append(said)
         self.places.append((0, len(self.words.text)))
 
-    def known(self, found: Match, listener: Listener) -> None:
-        """A stretch of the lexicon."""
-        place = found.start, found.end
-        if found.phonemes is not None:
-            self.sounding(self.words.text[found.start : found.end], found.phonemes, place, listener)
-        else:
-            self.said.append(Said(found.said, self.language, self.words.style, read=True))
-            self.places.append(place)
-        self.figures.append(Span(*place, self.said[-1].text, "lexicon"))
-
-    def sounding(self, written: str, phonemes: Phonemes, place: tuple[int, int], listener: Listener) -> None:
-        """A stretch by how it sounds; for a voice that takes no phonemes spelled so that it sounds like
-        that."""
-        self.places.append(place)
-        style = self.words.style
+    def sound(self, written: str, phonemes: Phonemes, listener: Listener) -> str:
+        """The text of what is said by how it sounds: for a voice that takes no phonemes spelled so that it
+        sounds like that."""
         if phonemes.alphabet in listener.alphabets:
-            self.said.append(Said(written, self.language, style, read=True, phonemes=phonemes))
-            return
-        self.said.append(Said(respell(phonemes, self.language), self.language, style, read=True))
+            return written
         if lacking := missing(phonemes, self.language):
             self.warnings.append(f"said in another tone, for want of a character: {' '.join(lacking)}")
+        return respell(phonemes, self.language)
 
-    def plain(self, text: str, at: int, spans: Sequence[Span]) -> None:
-        """A stretch from `at`, with what was read in it."""
+    def sounding(self, text: str, phonemes: Phonemes | None, listener: Listener) -> Said:
+        """What was put into words, with how it sounds where the voice takes that."""
+        taken = phonemes if phonemes and phonemes.alphabet in listener.alphabets else None
+        return Said(text, self.language, self.words.style, read=True, phonemes=taken)
+
+    def plain(self, spans: Sequence[Span], known: Mapping[int, Match], listener: Listener) -> None:
+        """The words with what was read in them. known: by its place what the lexicon said."""
         starts = {span.start for span in spans}
-        for start, end, gap, spoken in pieces(text, spans):
-            if spoken:
+        for start, end, gap, spoken in pieces(self.words.text, spans):
+            if not spoken:
+                continue
+            if start in known:
+                self.said.append(self.sounding(gap + spoken, known[start].phonemes, listener))
+            else:
                 read = start in starts
                 self.said.append(Said(gap + spoken, self.language, self.words.style, read=read))
-                self.places.append((start + at, end + at))
-        self.figures += [replace(span, start=span.start + at, end=span.end + at) for span in spans]
+            self.places.append((start, end))
+        self.figures += spans
+
+    def leave_out(self, signs: Collection[str]) -> None:
+        """Signs that were kept for the lexicon, where it has no word for them after all: in this language, or
+        for this voice."""
+        for place, part in enumerate(self.said if signs else ()):
+            unsaid = [] if part.read else [c for c in part.text if c in signs and not c.isascii()]
+            self.silent += (Skipped(c, 1, "a symbol without a sound") for c in unsaid)
+            if unsaid:
+                text = "".join(" " if c in unsaid else c for c in part.text)
+                self.said[place] = replace(part, text=text)
 
     @property
     def skipped(self) -> tuple[Skipped, ...]:
-        return tuple(
+        unread = (
             Skipped(character, 1, _SILENT.get(span.kind, "a sign without a sound"))
             for span in self.figures
             if not span.spoken
             for character in self.words.text[span.start : span.end]
             if not character.isspace()
         )
+        return *unread, *self.silent
 
 
 def languages(

@@ -34,12 +34,15 @@ class Script:
 @dataclass(frozen=True, slots=True)
 class Prepared:
     """An utterance, and how it came about. said: the whole sentence, also where it was cut, and this one
-    goes on with it. ids, limit: of its text, in the voice's own units."""
+    goes on with it. ids, limit: of its text, in the voice's own units. letters: of a sentence that was cut,
+    how many letters and digits of it stand before this one and up to its end; None where the voice cannot
+    tell."""
 
     utterance: Utterance
     said: tuple[Said, ...]
     ids: int
     limit: int
     goes_on: bool
+    letters: tuple[int, int] | None = None
     skipped: tuple[Skipped, ...] = ()
     warnings: tuple[str, ...] = ()

@@ -1,4 +1,5 @@
-"""`tools/bench text`: the readers of languages, alone: each kind of text in a fresh process.
+"""`tools/bench text`: the readers of languages, alone and in the whole way of a text to its utterances: each
+kind of text in a fresh process. Time of the clock, and of the processor, which other processes do not take.
 
 The figures are described in tools/bench. Run as a program it measures one kind in its own process.
 Neighbours: `common.py`.
@@ -57,11 +58,14 @@ def figures(kind: str, rounds: int) -> dict[str, Any]:
     spans(TEXTS[kind])
     load = time.perf_counter() - begin
     added = pss_mb() - before
-    taken = sorted(milliseconds(spans, repeated(kind, LETTERS)) for _ in range(rounds))
-    long = min(milliseconds(spans, repeated(kind, LONG)) for _ in range(3))
+    wall, cpu = times(spans, repeated(kind, LETTERS), rounds)
+    long = min(times(spans, repeated(kind, LONG), 3)[1])
+    prepared = times(preparer(kind), repeated(kind, LETTERS), rounds)[1]
     return {
-        "median_ms": round(statistics.median(taken), 2),
-        "p95_ms": round(taken[int(0.95 * (len(taken) - 1))], 2),
+        "median_ms": round(statistics.median(wall), 2),
+        "p95_ms": round(wall[int(0.95 * (len(wall) - 1))], 2),
+        "cpu_ms": round(statistics.median(cpu), 2),
+        "prepare_cpu_ms": round(statistics.median(prepared), 2),
         "long_ms_per_kb": round(long / (len(repeated(kind, LONG).encode()) / 1000), 2),
         "load_ms": round(1000 * load, 1),
         "added_mb": round(added, 1),
@@ -88,10 +92,26 @@ def repeated(kind: str, size: int) -> str:
     return (text * (size // len(text) + 1))[:size]
 
 
-def milliseconds(spans: Any, text: str) -> float:
-    begin = time.perf_counter()
-    spans(text)
-    return 1000 * (time.perf_counter() - begin)
+def preparer(kind: str) -> Any:
+    """What makes utterances of a text of this kind, for a voice that costs nothing itself."""
+    from edged.text.languages import readings_of
+    from edged.text.prepare import prepare
+    from edged.voices.tone.frontend import ToneFrontend
+
+    voice = ToneFrontend(LETTERS, ("en",) if kind == "en" else ("zh", "en"))
+    readings = readings_of([voice])
+    return lambda text: list(prepare(text, voice, readings=readings))
+
+
+def times(work: Any, text: str, rounds: int) -> tuple[list[float], list[float]]:
+    """Milliseconds of the clock and of the processor, each in ascending order."""
+    wall, cpu = [], []
+    for _ in range(rounds):
+        begin, used = time.perf_counter(), time.process_time()
+        work(text)
+        cpu.append(1000 * (time.process_time() - used))
+        wall.append(1000 * (time.perf_counter() - begin))
+    return sorted(wall), sorted(cpu)
 
 
 def pss_mb() -> float:

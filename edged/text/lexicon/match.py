@@ -37,12 +37,14 @@ class _Words:
 
 
 class Lexicon:
-    """Entries, ready to be found. notes: of entries that stand, what one should know about them."""
+    """Entries, ready to be found. notes: of entries that stand, what one should know about them; signs:
+    characters that are no letters, and that a whole entry is made of, so that they have a sound."""
 
     def __init__(self, entries: Iterable[Entry] = (), notes: Iterable[Problem] = ()) -> None:
         """entries: of those for the same word, the later one is used."""
         self.entries = tuple(entries)
         self.notes = tuple(notes)
+        self.signs = _signs(self.entries)
         later_first = list(reversed(self.entries))
         ranked = sorted(later_first, key=_rank)  # stable
         self._words = _by_first([entry for entry in ranked if entry.word])
@@ -109,6 +111,11 @@ def _holds(entry: Entry, language: str, voice: str) -> bool:
     if entry.voices and voice not in entry.voices:
         return False
     return not entry.bound or not language or language == entry.language
+
+
+def _signs(entries: Iterable[Entry]) -> frozenset[str]:
+    words = (entry.word for entry in entries if entry.word and not any(map(str.isalnum, entry.word)))
+    return frozenset(character for word in words for character in word if not character.isspace())
 
 
 def _by_first(entries: list[Entry]) -> dict[str, _Words]:

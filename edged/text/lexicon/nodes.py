@@ -35,6 +35,7 @@ _REFERENCE = re.compile(r"\\(.?)")
 _PLAIN_TAG = "tag:yaml.org,2002:"
 _NULL = _PLAIN_TAG + "null"
 _MERGE = "<<"
+_VARIANT = "\ufe0f"  # asks for a sign to be shown in colours
 _SHOWN = 40  # characters of a text that a message repeats
 
 Report = Callable[[Problem], None]
@@ -48,15 +49,24 @@ class EntryReader:
         self._tell = report
         self._seen: set[int] = set()
         self._faults = 0
+        self._named = ""  # the word or pattern of the entry that is read
 
     def report(self, node: Node, key: str, message: str, hint: str = "") -> None:
         self._faults += 1
         mark = node.start_mark
+        key = ": ".join(filter(None, (self._named, key)))
         self._tell(Problem(self._file, mark.line + 1, key, message, hint=hint, column=mark.column + 1))
 
     def entry(self, node: Node) -> Entry | None:
         """The entry of a node; None where something is wrong with it, which is reported."""
         self._faults = 0
+        self._named = _name_of(node)
+        try:
+            return self._entry(node)
+        finally:
+            self._named = ""
+
+    def _entry(self, node: Node) -> Entry | None:
         fields = self._fields(node)
         if fields is None:
             return None
@@ -128,7 +138,8 @@ class EntryReader:
         return text
 
     def _word(self, node: Node) -> str:
-        return fold(self._text(node, "word", WORD_CHARS))
+        text = fold(self._text(node, "word", WORD_CHARS))
+        return text.replace(_VARIANT, "") or text  # texts have lost it where words are looked for
 
     def _pattern(self, node: Node) -> str:
         text = self._text(node, "pattern", patterns.LONGEST)
@@ -212,6 +223,14 @@ class EntryReader:
             return ()
         names = [self._text(item, "voices", WORD_CHARS) for item in items]
         return tuple(sorted(set(names)))
+
+
+def _name_of(entry: Node) -> str:
+    """What messages call an entry: its word or pattern as it is written, "" where it has none."""
+    for key, value in entry.value if isinstance(entry, MappingNode) else ():
+        if isinstance(key, ScalarNode) and key.value in ("word", "pattern") and isinstance(value, ScalarNode):
+            return _shown(value.value)
+    return ""
 
 
 def _shown(text: str) -> str:

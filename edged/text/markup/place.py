@@ -15,8 +15,13 @@ _NAME_CHARS = 40
 
 def bad_markup(text: str, at: int, what: str, hint: str = "") -> BadMarkup:
     """The error for what stands at the index `at`. hint: "" for the usual one."""
+    return BadMarkup(placed(text, at, what), hint or None)
+
+
+def placed(text: str, at: int, what: str) -> str:
+    """A message about what stands at the index `at`."""
     before = _LINE_END.split(text[: max(at, 0)])
-    return BadMarkup(f"line {len(before)}, column {len(before[-1]) + 1}: {what}", hint or None)
+    return f"line {len(before)}, column {len(before[-1]) + 1}: {what}"
 
 
 def short(name: str) -> str:

@@ -8,14 +8,14 @@ character references: a text with a document type is refused before expat sees i
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from xml.parsers import expat
 
-from edged.errors import BadMarkup, did_you_mean
+from edged.errors import BadMarkup, RequestError, did_you_mean
 from edged.text.document import PLAIN, Boundary, Document, Language, Pause, Style, Words
 from edged.text.markup import ssml_elements as elements
-from edged.text.markup.place import bad_markup, short
+from edged.text.markup.place import bad_markup, placed, short
 from edged.text.markup.ssml_elements import Attributes
 from edged.text.markup.ssml_faults import explained
 from edged.text.markup.writer import Writer, squeezed
@@ -36,9 +36,9 @@ _BETWEEN = "\n"  # namespace and name as expat joins them; neither can hold one
 _PROLOG = re.compile(r"\ufeff?(?:[ \t\r\n]+|<\?.*?\?>|<!--.*?-->)*", re.DOTALL)
 
 
-def parse(text: str) -> Document:
-    """What an SSML document says. Raises `BadMarkup`."""
-    return _Reader(text).read()
+def parse(text: str, voice: Callable[[str], object] | None = None) -> Document:
+    """What an SSML document says. Raises `BadMarkup`, and with its place what `voice` does for a name."""
+    return _Reader(text, voice).read()
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,8 +54,9 @@ class _Open:
 class _Reader:
     """One text; its methods are what expat calls."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, voice: Callable[[str], object] | None) -> None:
         self._text = text
+        self._voice = voice
         self._bytes = b""
         self._writer = Writer()
         self._open: list[_Open] = []
@@ -152,6 +153,8 @@ class _Reader:
             self._language = elements.speak(given)
         elif name in elements.AROUND:
             style = elements.AROUND[name](given, style)
+            if name == "voice":
+                self._known(style.voice)
         elif name in elements.READ:
             words = elements.READ[name](given, style)
         elif item := elements.EMPTY[name](given):
@@ -161,6 +164,14 @@ class _Reader:
             self._writer.put(item)
         self._bound(name)
         self._open.append(_Open(name, self._parser.CurrentByteIndex, style, words))
+
+    def _known(self, voice: str) -> None:
+        try:
+            if self._voice is not None:
+                self._voice(voice)
+        except RequestError as error:
+            at = self._index(self._parser.CurrentByteIndex)
+            raise type(error)(placed(self._text, at, error.message), error.hint) from None
 
     def _bound(self, name: str) -> None:
         if name in ("p", "s"):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from edged.errors import BadSpeaker
 from edged.job import Params, Utterance
 from edged.text.document import Alphabet, Encoded, Said
+from edged.text.shown import letters
 from edged.text.split import Pauses
 from edged.voices.chattts import speakers
 from edged.voices.chattts.prompts import code_prompt, refine_prompt, speed_level
@@ -91,17 +92,23 @@ class ChatFrontend:
         ids: list[int] = []
         breaks: list[int] = []
         lost: list[str] = []
+        seen: list[int] = []
+        before = 0
         for tag, parts in groupby(said, key=lambda part: part.tag):
             if tag:
                 for _ in parts:
                     ids.append(self._tokens.control(tag))
                     breaks.append(2)
+                    seen.append(before)
                 continue
-            spoken = self._tokens.speech(plain("".join(part.text for part in parts)))
+            text = "".join(part.text for part in parts)
+            spoken = self._tokens.speech(plain(text))
             ids += spoken.ids
             breaks += spoken.breaks
             lost += spoken.lost
-        return Encoded(tuple(ids), tuple(breaks), tuple(lost))
+            seen += (before + count for count in spoken.letters)
+            before += letters(text)[-1]
+        return Encoded(tuple(ids), tuple(breaks), tuple(lost), tuple(seen))
 
     def limit(self, params: Params) -> int:
         return self._most

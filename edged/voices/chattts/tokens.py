@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from edged.errors import BundleError, BundleManifestInvalid, MissingExtra
+from edged.text.shown import letters
 
 # What a request may be allowed to write itself: sounds and pauses inside a sentence.
 TAGS = ("uv_break", "lbreak", "laugh")
@@ -37,11 +38,13 @@ _LONG_WORD = re.compile(rf"[^\s\u2e80-\u9fff]{{{_WORD_CHARS}}}(?=\S)")
 @dataclass(frozen=True, slots=True)
 class Spoken:
     """Token ids of a text. breaks[i] says how good a place after token i is to cut: 2 after a mark, 1
-    between words, 0 inside a word. lost: characters that have no token."""
+    between words, 0 inside a word. lost: characters that have no token. letters: how many letters and digits
+    of the text there are up to the end of each token."""
 
     ids: tuple[int, ...]
     breaks: tuple[int, ...]
     lost: tuple[str, ...] = ()
+    letters: tuple[int, ...] = ()
 
 
 class Tokens:
@@ -102,17 +105,23 @@ class Tokens:
         ids: list[int] = []
         breaks: list[int] = []
         lost: list[str] = []
+        seen: list[int] = []
+        before = 0
         tags = [tag for tag in TAGS if tag in allowed]
         parts = re.split(rf"\[({'|'.join(tags)})\]", text) if tags else [text]
         for place, part in enumerate(parts):
             if place % 2:
                 ids.append(self.control(part))
                 breaks.append(2)
+                seen.append(before)
             else:
-                self._words(part, ids, breaks, lost)
-        return Spoken(tuple(ids), tuple(breaks), tuple(lost))
+                counts = self._words(part, ids, breaks, lost)
+                seen += (before + count for count in counts)
+                before += letters(part)[-1]
+        return Spoken(tuple(ids), tuple(breaks), tuple(lost), tuple(seen))
 
-    def _words(self, text: str, ids: list[int], breaks: list[int], lost: list[str]) -> None:
+    def _words(self, text: str, ids: list[int], breaks: list[int], lost: list[str]) -> list[int]:
+        """Adds the tokens of a text; the letters up to each."""
         plain = text.translate(_NEUTRAL)
         spaced = _LONG_WORD.sub(r"\g<0> ", plain)
         try:
@@ -120,15 +129,19 @@ class Tokens:
         except Exception as error:  # the library raises nothing more particular
             raise BundleManifestInvalid("the tokenizer of the bundle is damaged") from error
         words = encoding.word_ids
-        tokens = encoding.tokens
+        tokens, offsets = encoding.tokens, encoding.offsets
         last = len(encoding.ids) - 1
+        counts = letters(spaced)
+        seen: list[int] = []
         for place, number in enumerate(encoding.ids):
             if number in self.special_ids:  # above all [UNK]: a character that the model has never seen
-                begin, end = encoding.offsets[place]
+                begin, end = offsets[place]
                 lost += filter(str.isalnum, spaced[begin:end])
                 continue
             ids.append(number)
+            seen.append(counts[offsets[place][1]])
             if place == last or words[place] != words[place + 1]:
                 breaks.append(2 if not any(map(str.isalnum, tokens[place])) else 1)
             else:
                 breaks.append(0)
+        return seen

@@ -17,6 +17,7 @@ from edged.job import Params, Utterance
 from edged.log import event as log_event
 from edged.text.document import Alphabet, Encoded, Said
 from edged.text.phonemes.respell import american
+from edged.text.shown import letters
 from edged.text.split import Pauses, breaks
 from edged.voices.hibari.letters import english
 from edged.voices.hibari.synth import MAX_SPEED, MIN_SPEED
@@ -35,6 +36,7 @@ PADS = 2  # the silent symbols at both ends
 _BLANKS = re.compile(r"\s+")
 _LONG_RUN = re.compile(rf"\S{{{RUN_CHARS + 1},}}")
 _LETTER_A = re.compile(r"(?<![\w'])A(?!\w)")  # the package says it as the article; eh has the letter's sound
+_SPOKEN_A = "\ua4ee"  # stands for one, as a letter that no text has, until the package sees it
 _CLAUSE_END = re.compile(r"[,;:.!?…—–](?=\s)")
 _RUN = re.compile(rf"\S{{{RUN_PARTS + 1},}}")
 _PART = re.compile(r"[^\W\d_a-zß-öø-ÿ]*[a-zß-öø-ÿ]+|[^\W\d_]+|\d+|\S")
@@ -110,20 +112,39 @@ class HibariFrontend:
     def encode(self, said: Sequence[Said]) -> Encoded:
         """Words beside each other are read together: how one sounds depends on its neighbours."""
         read: list[str] = []
+        seen: list[int] = []
+        exact = True  # words and what is heard of them are one for one
         lost: list[str] = []
+        before = 0
         for sounding, parts in groupby(said, key=lambda part: part.phonemes):
             if sounding is not None:
-                read.append(american(sounding))
-                continue
-            text = "".join(_LETTER_A.sub("eh", part.text) if part.read else part.text for part in parts)
-            words = self._tame(_BLANKS.sub(" ", english(text, lost)).strip())
-            read += (self._read(piece, lost) for piece in pieces(words, PIECE_CHARS))
-        phonemes = " ".join(filter(None, read))
+                heard = [("".join(part.text for part in parts), american(sounding))]
+            else:
+                text = "".join(
+                    _LETTER_A.sub(_SPOKEN_A, part.text) if part.read else part.text for part in parts
+                )
+                plain = english(text, lost)
+                exact = exact and len(plain) == len(text)
+                tame = self._tame(_BLANKS.sub(" ", plain).strip())
+                heard = [(piece, self._read(piece, lost)) for piece in pieces(tame, PIECE_CHARS)]
+            for piece, phonemes in heard:
+                if phonemes:
+                    read.append(phonemes)
+                    words, sounds = [piece], [phonemes]
+                    if sounding is None:
+                        words, sounds = piece.split(" "), phonemes.split(" ")
+                    exact = exact and len(words) == len(sounds)
+                    seen += _progress(words, sounds, before)
+                before += letters(piece)[-1]
+        phonemes = " ".join(read)
         places = breaks(phonemes)
-        known = [
-            (self._symbols[c], place) for c, place in zip(phonemes, places, strict=True) if c in self._symbols
-        ]
-        return Encoded(tuple(number for number, _ in known), tuple(place for _, place in known), tuple(lost))
+        known = [place for place, symbol in enumerate(phonemes) if symbol in self._symbols]
+        return Encoded(
+            tuple(self._symbols[phonemes[place]] for place in known),
+            tuple(places[place] for place in known),
+            tuple(lost),
+            tuple(seen[place] for place in known) if exact else (),
+        )
 
     def utterance(self, index: int, ids: Sequence[int], params: Params) -> Utterance | None:
         if self._silent.issuperset(ids):
@@ -141,8 +162,9 @@ class HibariFrontend:
         return _RUN.sub(_few_parts, sentence)
 
     def _read(self, piece: str, lost: list[str]) -> str:
-        """Phonemes of a piece; a word that makes the G2P fail is left out, the rest is spoken. lost: gets
+        """Phonemes of a piece. A word that makes the G2P fail is left out, the rest is spoken. lost: gets
         the characters of such a word."""
+        piece = piece.replace(_SPOKEN_A, "eh")
         try:
             return self._g2p(piece)
         except EdgedError:
@@ -161,6 +183,17 @@ class HibariFrontend:
                 log_event(log, logging.WARNING, text, code="unreadable_word", phase="text")
                 lost += word
         return " ".join(read)
+
+
+def _progress(words: Sequence[str], sounds: Sequence[str], before: int) -> list[int]:
+    """The letters up to each symbol, and up to the blank behind each word."""
+    made: list[int] = []
+    for word, sound in zip(words, sounds, strict=False):
+        size = letters(word)[-1]
+        made += (before + size * place // len(sound) for place in range(1, len(sound) + 1))
+        before += size
+        made.append(before)
+    return made
 
 
 def _few_parts(match: re.Match[str]) -> str:

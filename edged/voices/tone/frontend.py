@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from edged.job import Params, Utterance
 from edged.text.document import Alphabet, Encoded, Said
+from edged.text.shown import letters
 from edged.text.split import Pauses, breaks
 
 PITCHES = 21  # three octaves of seven steps
@@ -35,7 +36,8 @@ class ToneFrontend:
 
     def encode(self, said: Sequence[Said]) -> Encoded:
         text = " ".join("".join(part.text for part in said).split())
-        return Encoded(tuple(map(symbol, text)), tuple(breaks(text)))
+        ids, places = tuple(map(symbol, text)), tuple(breaks(text))
+        return Encoded(ids, places, letters=tuple(letters(text)[1:]))
 
     def limit(self, params: Params) -> int:
         return self._max
