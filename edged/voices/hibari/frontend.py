@@ -120,12 +120,10 @@ class HibariFrontend:
             if sounding is not None:
                 heard = [("".join(part.text for part in parts), american(sounding))]
             else:
-                text = "".join(
-                    _LETTER_A.sub(_SPOKEN_A, part.text) if part.read else part.text for part in parts
-                )
-                plain = english(text, lost)
-                exact = exact and len(plain) == len(text)
-                tame = self._tame(_BLANKS.sub(" ", plain).strip())
+                plain = [(part, english(part.text, lost)) for part in parts]
+                exact = exact and all(len(part.text) == len(text) for part, text in plain)
+                text = "".join(_LETTER_A.sub(_SPOKEN_A, text) if part.read else text for part, text in plain)
+                tame = self._tame(_BLANKS.sub(" ", text).strip())
                 heard = [(piece, self._read(piece, lost)) for piece in pieces(tame, PIECE_CHARS)]
             for piece, phonemes in heard:
                 if phonemes:
