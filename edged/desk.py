@@ -152,6 +152,7 @@ class Desk:
                     bundle=c.bundle,
                     default=c.name == default,
                     controls=list(c.controls),
+                    markups=list(c.markups),
                 )
                 for c in self._admission.voices.values()
             ],

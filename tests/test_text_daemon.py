@@ -151,6 +151,9 @@ def test_tokens_of_the_model_need_its_markup(daemon: Daemon, chinese: str) -> No
     )
     assert elsewhere["code"] == "bad_value"
     assert chinese in elsewhere["hint"]
+    markups = {voice["name"]: voice["markups"] for voice in daemon.request({"op": "voices"})["voices"]}
+    assert markups["heart"] == ["plain", "ssml"]
+    assert markups[chinese] == ["plain", "ssml", "chattts"]
 
 
 def test_what_is_left_out_is_counted_to_the_end(daemon: Daemon) -> None:

@@ -225,7 +225,8 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
 
 
 class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):
-    """One voice in `voices_reply`. controls: the fields of a request that steer it."""
+    """One voice in `voices_reply`. controls: the fields of a request that steer it; markups: what a text
+    for it may be written in."""
 
     name: str
     family: str
@@ -236,6 +237,7 @@ class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):
     bundle: str
     default: bool
     controls: list[str] = []
+    markups: list[str] = []
 
 
 class VoicesReply(Event, kw_only=True, frozen=True, tag="voices_reply"):
