@@ -19,12 +19,17 @@ _QUANTITY = re.compile(
     rf"(?<![\d.])(?P<sign>\+/-|[-+±~≈])?\s?(?P<a>{NUMBER})"
     rf"(?:\s?(?P<sep>[-~]|至|到)\s?(?P<bsign>(?<!-)[-+])?(?P<b>{NUMBER}))?(?P<scale>\s?[%‰])?"
 )
+_GROUPED = re.compile(  # 12 000; one group only where noughts or a colon tell
+    r"(?<![\d.A-Za-z])(?<![\dA-Za-z] )(?P<sign>[-+±~≈])?(?P<a>\d{1,3}(?:(?: \d{3}){2,4}| \d00|(?<=:\d) \d{3}|(?<=: \d) \d{3}"
+    r"|(?<=:\d\d) \d{3}|(?<=: \d\d) \d{3}))(?P<sep>(?!))?(?P<bsign>(?!))?(?P<b>(?!))?(?P<scale>(?!))?(?![\d.]| \d)"
+)
 _ANY_DIGITS = re.compile(r"\d+")
+_WHOLE = r"(?:\d{1,3}(?:,\d{3}){1,3}|\d{1,7})"
 _FRACTION = re.compile(
-    r"(?<![\d/.A-Za-z])(?P<sign>-)?(?:(?P<w>\d{1,3})[ ])?(?P<n>\d{1,5})/(?P<d>\d{1,5})(?![\d/]|\.\d)"
+    rf"(?<![\d/.A-Za-z])(?P<sign>-)?(?:(?P<w>\d{{1,3}})[ ])?(?P<n>{_WHOLE})/(?P<d>{_WHOLE})(?![\d/]|[.,]\d)"
 )
 _VULGAR = re.compile(r"(?<![\d.,])(\d{1,3})([¼½¾⅐-⅞])")
-_RATIO = re.compile(r"(?<![\d:.])\d{1,6}(?:\.\d{1,4})?(?:\s?:\s?\d{1,7}(?:\.\d{1,4})?){1,4}(?![\d:]|\.\d)")
+_RATIO = re.compile(r"(?<![\d.])(?<!\d:)\d{1,6}(?:\.\d{1,4})?(?:\s?:\s?\d{1,7}(?:\.\d{1,4})?){1,4}(?![\d:]|\.\d)")
 _SCORE_BEFORE = re.compile(r"(?:比分|胜|负|平|领先|击败|战胜|总分|得分|结果|赢|输)\D{0,4}$")
 _DASH_SCORE = re.compile(r"(?<![\d.-])(\d{1,3})-(\d{1,3})(?![\d.-])")
 _WINNER_BEFORE = re.compile(r"(?:比分|战胜|击败|领先|以)\D{0,2}$")
@@ -46,6 +51,11 @@ _SCALES = {"%": "百分之", "‰": "千分之"}
 _OPENING = "(（[【，,。;；:：=<>≤≥≠!！?？、/\"'|"
 _COUNTED_BEFORE = re.compile(rf"[\d{MASK}]\s?[\u4e00-\u9fff]{{1,3}}$")
 _MONEY_AFTER = re.compile(r"\s?[百千万亿]{0,2}(?:元|块|角|美元|美金|欧元|英镑|日元|港元|港币|人民币)")
+_QUOTED = 200  # characters before a mark of inches that are searched for a quotation
+_TEN, _MANY = 10, 100
+_AROUND_THE_CLOCK = re.compile(r"(?<![\d/.])24/7(?![\d/.])")
+_ANGLE = re.compile(r"(?<![\d.])(\d{1,3})°\s?(\d{1,2}(?:\.\d{1,4})?)['′](?:\s?(\d{1,2}(?:\.\d{1,4})?)[\"″])?")
+_INCH_THREAD = re.compile(r"(?<![\d/.])(\d{1,2})/([1-9]\d?)\"\s?-\s?(\d{1,2})(?![\d./\"A-Za-z])")
 _LONG = 8  # digits: longer numbers that count nothing are numbers of things
 
 
@@ -121,6 +131,8 @@ def _between(match: re.Match[str], scene: Scene) -> str:
 
 
 def _unit(scene: Scene, masked: str, end: int) -> units.Unit | None:
+    if masked.startswith('"', end) and scene.view.count('"', max(0, end - _QUOTED), end) % 2 == 0:
+        return units.Unit(end + 1, "英寸")  # else it closes a quotation
     spaced = masked.startswith(" ", end)
     unit = units.read(masked, end + spaced, spaced)
     if unit is None:
@@ -143,17 +155,42 @@ def _scaled(match: re.Match[str], sign: str | None, scene: Scene) -> str:
 
 
 def _fraction(match: re.Match[str], scene: Scene) -> Span | None:
-    if not int(match["d"]):
+    above, below = (match[name].replace(",", "") for name in "nd")
+    if not int(below):
         return None
     start = match.start("n") if match["w"] is None else match.start("w")
     if scene.after(match.end()).lstrip()[:1] == "=" and not match["w"] and not match["sign"]:
-        return whole(match, f"{cardinal(match['n'])}除以{cardinal(match['d'])}", "math")
-    said = fraction(match["n"], match["d"])
+        return whole(match, f"{cardinal(above)}除以{cardinal(below)}", "math")
+    said = fraction(above, below)
+    if not match["w"] and not match["sign"] and _is_progress(match, int(above), int(below)):
+        return whole(match, f"{cardinal(above)}，共{cardinal(below)}", "fraction")
     if match["w"]:
         said = f"{cardinal(match['w'])}又{said}"
     if match["sign"] and _stands("-", scene.before(match.start(), 6), spaced=False):
         return whole(match, f"负{said}", "fraction")
-    return Span(start, match.end(), said, "fraction")
+    unit = _unit(scene, match.string, match.end())
+    return Span(start, unit.end if unit else match.end(), said + (unit.name if unit else ""), "fraction")
+
+
+def _is_progress(match: re.Match[str], above: int, below: int) -> bool:
+    """1204/1250: so many of so many."""
+    many = above >= _TEN and below >= _MANY and above <= below
+    return many or ("," in match["d"] and above <= below)
+
+
+def _around_the_clock(match: re.Match[str], _: Scene) -> Span:
+    return whole(match, "七乘二十四小时", "identifier")
+
+
+def _inch_thread(match: re.Match[str], _: Scene) -> Span:
+    """1/4"-20: a diameter, and threads to the inch."""
+    return whole(match, f"{fraction(match[1], match[2])}英寸杠{cardinal(match[3])}", "identifier")
+
+
+def _angle(match: re.Match[str], _: Scene) -> Span:
+    """31°18'20"."""
+    said = f"{cardinal(match[1])}度{number(match[2])}分" + (f"{number(match[3])}秒" if match[3] else "")
+    return whole(match, said, "unit")
 
 
 def _vulgar(match: re.Match[str], _: Scene) -> Span:
@@ -220,7 +257,11 @@ def _rest(match: re.Match[str], _: Scene) -> Span:
 EARLY = (Rule(_CURRENT, _current, "C"), Rule(_SCIENTIFIC, _scientific, "eE"))
 RULES = (
     Rule(_VULGAR, _vulgar, "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"),
+    Rule(_AROUND_THE_CLOCK, _around_the_clock, "/"),
+    Rule(_ANGLE, _angle, "°"),
+    Rule(_INCH_THREAD, _inch_thread, '"'),
     Rule(_FRACTION, _fraction, "/"),
+    Rule(_GROUPED, _quantity, " "),
     Rule(_RATIO, _ratio, ":"),
     Rule(_DASH_SCORE, _dash_score, "-"),
     Rule(_POWER, _power, "^⁰¹²³⁴⁵⁶⁷⁸⁹"),

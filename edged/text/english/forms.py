@@ -10,14 +10,21 @@ from edged.text.english.quantities import AFTER, BEFORE, SIGN, SIGNS, N, is_labe
 from edged.text.english.rule import Reading, Rule, Say, rule
 
 _HIGH = "[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}"
+_MANY = 100  # parts, more than a fraction usually has
 _GLYPHS = "½⅓⅔¼¾⅕⅖⅗⅘⅙⅚⅐⅛⅜⅝⅞⅑⅒"
 
 
 def _grouped(match: re.Match[str], say: Say) -> Reading | None:
-    """10 000 rpm: figures in groups of three with spaces, where a unit follows."""
+    """10 000 rpm: figures in groups of three with spaces; of one group only where a unit or noughts tell."""
     after = unit_after(match)
-    if after is None or is_labelled(match):
+    if is_labelled(match):
         return None
+    if after is None:
+        one = match["first"].count(" ") == 1
+        told = match["first"].endswith("00") or match.string[: match.start()].endswith(": ")
+        if one and not told:
+            return None
+        return Reading("cardinal", SIGNS.get(match["sign"] or "", "") + say.number(match["first"].replace(" ", "")))
     sign = SIGNS.get(match["sign"] or "", "")
     return Reading(
         "unit", f"{sign}{say.number(match['first'].replace(' ', ''))} {after[0].many}", after[0].end
@@ -25,13 +32,18 @@ def _grouped(match: re.Match[str], say: Say) -> Reading | None:
 
 
 def _fraction(match: re.Match[str], say: Say) -> Reading | None:
-    top, bottom = map(int, unicodedata.normalize("NFKC", match["ratio"]).replace("\u2044", "/").split("/"))
+    ratio = unicodedata.normalize("NFKC", match["ratio"]).replace("\u2044", "/").replace(",", "")
+    top, bottom = map(int, ratio.split("/"))
     if bottom == 0 or (match["whole"] and top >= bottom):
         return None
     whole = match["whole"]
     said = words.fraction(top, bottom, say.british)
+    if not whole and 1 < top <= bottom and bottom >= _MANY and "over" in said:  # 1204/1250: so far
+        if _is_years(match["ratio"]):
+            return None
+        said = f"{say.cardinal(top)} of {say.cardinal(bottom)}"
     after = unit_after(match)
-    if after and top >= 10 and bottom % 10 == 0:  # 50/60 Hz
+    if after and 10 <= top and bottom % 10 == 0 and "of" not in said:  # 50/60 Hz
         return Reading(
             "range", f"{say.cardinal(top)} slash {say.cardinal(bottom)} {after[0].many}", after[0].end
         )
@@ -45,6 +57,18 @@ def _fraction(match: re.Match[str], say: Say) -> Reading | None:
     unit, joined = after
     name = unit.one if joined or not whole else unit.many
     return Reading("fraction", f"{said} {name}", unit.end)
+
+
+def _is_years(ratio: str) -> bool:
+    """2025/2026."""
+    return re.fullmatch(r"(?:19|20)\d\d/(?:19|20)\d\d", ratio) is not None
+
+
+def _angle(match: re.Match[str], say: Say) -> Reading:
+    """31°18'20"."""
+    names = zip(match.groups(), ("degree", "minute", "second"), strict=True)
+    said = [f"{say.number(n)} {name}{'' if n.lstrip('0') == '1' else 's'}" for n, name in names if n]
+    return Reading("unit", " ".join(said))
 
 
 def _feet(match: re.Match[str], say: Say) -> Reading:
@@ -99,15 +123,16 @@ RULES: list[Rule] = [
         digits=False,
     ),
     rule(
-        rf"{SIGN}(?<![\w.,/:-])(?:(?P<whole>\d{{1,6}})[ -])?(?P<ratio>\d{{1,3}}/\d{{1,4}})(?![\w/]"
+        rf"{SIGN}(?<![\w.,/-])(?<!\d:)(?:(?P<whole>\d{{1,6}})[ -])?(?P<ratio>(?:\d{{1,3}}(?:,\d{{3}}){{1,3}}|\d{{1,6}})/(?:\d{{1,3}}(?:,\d{{3}}){{1,3}}|\d{{1,6}}))(?![\w/]"
         rf"|[.,]\d|-\d)",
         _fraction,
     ),
+    rule(r"(?<![\w.,])(\d{1,3})° ?(\d{1,2}(?:\.\d{1,4})?)'(?: ?(\d{1,2}(?:\.\d{1,4})?)\")?(?!\w)", _angle),
     rule(r"(?<![\w.,])(?P<feet>\d{1,5})' ?(?:(?P<inches>\d{1,2}(?:\.\d{1,4})?)\")?(?![\w'])", _feet),
     rule(
         r"(?<![\w.,])(?P<it>(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})(?:st|nd|rd|th|ST|ND|RD|TH))(?!\w)", _ordinal
     ),
-    rule(rf"{SIGN}{BEFORE}(?P<first>\d{{1,3}}(?: \d{{3}}){{1,4}})(?=[ -]?[A-Za-z°µΩ%℃℉]){AFTER}", _grouped),
+    rule(rf"{SIGN}{BEFORE}(?P<first>\d{{1,3}}(?: \d{{3}}){{1,4}})(?! \d){AFTER}", _grouped),
     rule(rf"{BEFORE}\d{{1,9}}(?:,\d{{1,9}}){{2,9}}(?<!,\d\d\d){AFTER}", _listed),
     rule(rf"{SIGN}{BEFORE}(?P<first>\d{{1,15}},(?:\d{{1,2}}|\d{{4,9}})){AFTER}", _comma),
 ]
