@@ -52,7 +52,8 @@ _OPENING = "(（[【，,。;；:：=<>≤≥≠!！?？、/\"'|"
 _COUNTED_BEFORE = re.compile(rf"[\d{MASK}]\s?[\u4e00-\u9fff]{{1,3}}$")
 _MONEY_AFTER = re.compile(r"\s?[百千万亿]{0,2}(?:元|块|角|美元|美金|欧元|英镑|日元|港元|港币|人民币)")
 _QUOTED = 200  # characters before a mark of inches that are searched for a quotation
-_TEN, _MANY = 10, 100
+_STEP_BEFORE = re.compile(r"(?:步骤|页码|重试|尝试|工步)[为是：:\s]{0,2}$")
+_MANY = 100  # more than what a fraction has
 _AROUND_THE_CLOCK = re.compile(r"(?<![\d/.])24/7(?![\d/.])")
 _ANGLE = re.compile(r"(?<![\d.])(\d{1,3})°\s?(\d{1,2}(?:\.\d{1,4})?)['′](?:\s?(\d{1,2}(?:\.\d{1,4})?)[\"″])?")
 _INCH_THREAD = re.compile(r"(?<![\d/.])(\d{1,2})/([1-9]\d?)\"\s?-\s?(\d{1,2})(?![\d./\"A-Za-z])")
@@ -162,7 +163,7 @@ def _fraction(match: re.Match[str], scene: Scene) -> Span | None:
     if scene.after(match.end()).lstrip()[:1] == "=" and not match["w"] and not match["sign"]:
         return whole(match, f"{cardinal(above)}除以{cardinal(below)}", "math")
     said = fraction(above, below)
-    if not match["w"] and not match["sign"] and _is_progress(match, int(above), int(below)):
+    if not match["w"] and not match["sign"] and _is_progress(match, scene, int(above), int(below)):
         return whole(match, f"{cardinal(above)}，共{cardinal(below)}", "fraction")
     if match["w"]:
         said = f"{cardinal(match['w'])}又{said}"
@@ -172,9 +173,11 @@ def _fraction(match: re.Match[str], scene: Scene) -> Span | None:
     return Span(start, unit.end if unit else match.end(), said + (unit.name if unit else ""), "fraction")
 
 
-def _is_progress(match: re.Match[str], above: int, below: int) -> bool:
+def _is_progress(match: re.Match[str], scene: Scene, above: int, below: int) -> bool:
     """1204/1250: so many of so many."""
-    many = above >= _TEN and below >= _MANY and above <= below
+    if _STEP_BEFORE.search(scene.before(match.start())):
+        return above <= below
+    many = _MANY <= above <= below
     return many or ("," in match["d"] and above <= below)
 
 

@@ -56,7 +56,7 @@ _LASTING = re.compile(
     r"(?:(?P<m>\d{1,4})\s?m(?:ins?)?(?![A-Za-z])(?:\s(?=\d))?)?(?:(?P<s>\d{1,4}(?:\.\d{1,3})?)\s?s(?:ec)?)?(?<!\s)(?![A-Za-z0-9])"
 )
 _HALF_DAY = re.compile(
-    r"(?<=[0-9])\s?[-~]\s?(?=(?:[上下]午|晚上?|中午|早上|凌晨|次日)\s?\d{1,2}[:点时])|(?<=周[一二三四五六日天])\s?[-~]\s?(?=周)"
+    r"(?<=[0-9])\s?[-~]\s?(?=(?:[上下]午|晚上?|中午|早上|凌晨|次日)\s?\d{1,2}[:点时])|(?<=周[一二三四五六日天])\s?-\s?(?=周)"
 )
 _SPENT_BEFORE = re.compile(
     r"(?:用时|耗时|时长|历时|倒计时|还剩|剩余|剩|持续|运行时间|周期|节拍|时间间隔)\D{0,4}$"
@@ -113,7 +113,7 @@ def _lasting(match: re.Match[str], _: Scene) -> Span | None:
 
 def _half_day(match: re.Match[str], _: Scene) -> Span:
     """The hyphen of 8:00-下午5:00 and of 周一-周五."""
-    return whole(match, "至", "range")
+    return whole(match, "到" if match.string[match.start() - 1] >= "\u4e00" else "至", "range")
 
 
 def _together(match: re.Match[str], _: Scene) -> Span:

@@ -64,6 +64,11 @@ def _is_years(ratio: str) -> bool:
     return re.fullmatch(r"(?:19|20)\d\d/(?:19|20)\d\d", ratio) is not None
 
 
+def _step(match: re.Match[str], say: Say) -> Reading:
+    """Step 4/7."""
+    return Reading("fraction", f"{say.number(match['first'])} of {say.number(match['second'])}")
+
+
 def _angle(match: re.Match[str], say: Say) -> Reading:
     """31°18'20"."""
     names = zip(match.groups(), ("degree", "minute", "second"), strict=True)
@@ -121,6 +126,10 @@ RULES: list[Rule] = [
         rf"{SIGN}{BEFORE}(?:(?P<whole>\d{{1,9}}) ?)?(?P<ratio>[{_GLYPHS}])",
         _fraction,
         digits=False,
+    ),
+    rule(
+        r"(?<!\w)(?:[Ss]tep|[Pp]age|[Ss]tage|[Aa]ttempt|[Rr]etry|[Ll]ayer|[Ss]lide|[Tt]est) (?P<it>(?P<first>\d{1,5})/(?P<second>\d{1,5}))(?![\w/]|[.,]\d|-\d)",
+        _step,
     ),
     rule(
         rf"{SIGN}(?<![\w.,/-])(?<!\d:)(?:(?P<whole>\d{{1,6}})[ -])?(?P<ratio>(?:\d{{1,3}}(?:,\d{{3}}){{1,3}}|\d{{1,6}})/(?:\d{{1,3}}(?:,\d{{3}}){{1,3}}|\d{{1,6}}))(?![\w/]"

@@ -206,6 +206,10 @@ FIRST: list[Rule] = [
         _called,
     ),
     rule(
+        rf"(?<![\w-])(?:[Oo]rder|[Bb]atch|[Ll]ot|[Tt]icket|[Cc]ase|[Jj]ob|[Ii]nvoice|PO|RMA|[Aa]sset){_JOINT}(?P<it>\d{{3,12}}-\d{{1,12}})(?![\w/°%]|[-.,:]\d| ?[%°])",
+        _plate,
+    ),
+    rule(
         rf"(?<![\w-])(?:{_WEAK}){_JOINT}(?P<it>#?\d{{3,18}})(?![\w/°%]|[-.,:]\d| ?[°%])",
         _perhaps_named,
     ),
