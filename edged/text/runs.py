@@ -3,9 +3,9 @@
 A sentence without Han characters is English; in a sentence with some, so is a stretch of Latin letters that
 is a clause: three words, or two of which one is a function word; and so is what names a place at its edge
 (Gate 5, Line 3:). A name between Han characters (打开 Bluetooth 设置) is part of the Chinese, and so are the
-numbers beside it; but what is English by its form (`islands`) is read so. Where the options name a language of
-numbers, what has figures is read in that one. Neighbours: `points` and the readers of the languages below,
-frontends above.
+numbers beside it; but what is English by its form is read so. Where the options name a language of
+numbers, what has figures is read in that one. Neighbours: `islands`, `points` and the readers of the
+languages below, frontends above.
 """
 
 from __future__ import annotations
@@ -16,11 +16,14 @@ from dataclasses import dataclass, replace
 from typing import Protocol
 
 from edged.text.document import Language
+from edged.text.islands import ISLAND, labels
 from edged.text.points import is_end
 from edged.text.span import Options, Span, apply, settled
 
 # A question mark between letters is a part of an address.
-_SENTENCE = re.compile(r"(?:[^。！？!?.\n]|\.(?!\s|$)|(?<=[!-~])[!?](?=[A-Za-z0-9]))+(?:[。！？!?\n]+|\.(?=\s|$)|$)|[。！？!?.\n]+")
+_SENTENCE = re.compile(
+    r"(?:[^。！？!?.\n]|\.(?!\s|$)|(?<=[!-~])[!?](?=[A-Za-z0-9]))+(?:[。！？!?\n]+|\.(?=\s|$)|$)|[。！？!?.\n]+"
+)
 _HAN = re.compile("[\u3400-\u9fff\uf900-\ufaff\U00020000-\U0003ffff]")
 _LATIN = re.compile("[A-Za-z]")
 _FIGURE = re.compile(r"\d|[²³¹¼-¾⁰-₉⅐-ↈ①-⓿]")
@@ -34,28 +37,10 @@ _FUNCTION_WORDS = frozenset(
 _BESIDE_HAN = re.compile(r"^\s?[\d.,%]*[\d%](?=\s|[,;:])")
 _BESIDE_HAN_AFTER = re.compile(r"(?<=\s)[\d.,%]+$")
 _WORDS_OF_A_CLAUSE = 3
-_PLACES = (
-    "Line|Gate|Room|Door|Zone|Platform|Terminal|Bay|Dock|Exit|Hall|Building|Floor|Level|Station|Cell|Lane|Track"
-    "|Aisle|Rack|Cabinet|Panel|Tank|Pump|Valve|Motor|Robot|Machine|Press|Conveyor|Unit|Section|Area|Sector|Block"
-    "|Channel|Port|Slot|Row|Seat|Bus|Step|Phase|Class|Type"
-)
-_NAMED = rf"(?<![\w.-])(?:[A-Z][a-z]{{1,15}} )?(?:{_PLACES})s? \d{{1,5}}[A-Z]?(?![\w./%°:-]|,\d| ?[xX×=])"
-_LABEL_FIRST = re.compile(rf"\s*(?P<it>{_NAMED.replace('/%°:-', '/%°-')}:?|[A-Z][a-z]{{2,15}}(?: [a-z]{{3,15}}){{0,2}}:)(?=\s|[\u4e00-\u9fff])")
-_LABEL_LAST = re.compile(rf"(?P<it>{_NAMED})(?=[\s。！？!?.，,]*$)")
-# What is English by its form wherever it stands.
-_MONTHS = "Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec"
-_ISLAND = re.compile(
-    rf"(?<![\w.-])(?:(?:Mr|Mrs|Ms|Dr|Prof)\. ?[A-Z][a-z]{{1,20}}"
-    r"|(?:Figs?|Rev|Vol|Sect?|Ch|Ver|Eq|Ref)\. ?(?:\d{1,6}(?:\.\d{1,4})?[A-Z]?|[A-Z])(?![\w.-]\w|\w)"
-    rf"|(?:{_MONTHS})\. \d{{1,2}}(?![\w/:.-])"
-    r"|[Nn]o\. ?\d{1,6} [a-z]{3,20}(?!\w)"
-    r"|[A-Z][A-Za-z]{1,20} (?:Corp|Inc|Ltd|Co)\.(?!\w)"
-    rf"|{_NAMED}(?!\s?(?:[个台件次套条]|号))"
-    r"|\d{1,6}(?:\.\d{1,4})? (?!(?:bar|rpm|psi|ppm|mmHg|mol|cal|rad|pcs|inch|sec|mph|kgf|atm|bps|var|bit|dpi|gal|lbs)\b)[a-z]{3,20}(?![\w/]))"
-)
 # A unit beside its figures is no word: 85 °C has no language of its own.
 _UNIT = re.compile(
-    r"(?<=\d)\s?(?:°[CF]|[kMGmµμ]?(?:W|V|A|Hz|Pa|N|J|Wh|Ah|Ω|bar)|[kcmµμ]?m[²³23]?(?:/[hs])?|[kmµμ]?g|m?[lL]|m?s|kWh|k?VA|min|h|rpm|dB)(?![A-Za-z])"
+    r"(?<=\d)\s?(?:°[CF]|[kMGmµμ]?(?:W|V|A|Hz|Pa|N|J|Wh|Ah|Ω|bar)|[kcmµμ]?m[²³23]?(?:/[hs])?|[kmµμ]?g"
+    r"|m?[lL]|m?s|kWh|k?VA|min|h|rpm|dB)(?![A-Za-z])"
 )
 # Read in the language of the text around them, with their figures: they are words, not numbers.
 _ONE_WORD = frozenset(("url", "email", "hashtag"))
@@ -78,7 +63,6 @@ _AROUND: dict[Language, dict[str, tuple[str, str]]] = {
 _PASSES = 2
 _BLANKS = re.compile(r"[^\S\n]*")
 _GOES_ON = " a"  # behind a point that ends no sentence
-_LABEL_LONG = 64  # characters of a label at the edge of a sentence
 
 
 class Reader(Protocol):
@@ -115,34 +99,30 @@ def _sentences(text: str) -> Iterator[tuple[int, int]]:
     start = 0
     for sentence in _SENTENCE.finditer(text):
         end = sentence.end()
-        if text[end - 1] == "." and (after := _BLANKS.match(text, end)) and after.end() < len(text):
-            if after.end() > end and not is_end(text, start, end - 1, after.end()):
-                continue
+        after = _BLANKS.match(text, end)
+        goes_on = text[end - 1] == "." and after is not None and end < after.end() < len(text)
+        if after and goes_on and not is_end(text, start, end - 1, after.end()):
+            continue
         yield start, end
         start = end
     if start < len(text):
         yield start, len(text)
 
 
-def _label(text: str, start: int, end: int) -> Iterator[tuple[int, int]]:
-    """What names a place in English at the edges of a sentence with Han characters."""
-    if first := _LABEL_FIRST.match(text, start, min(end, start + _LABEL_LONG)):
-        yield first.span("it")
-        start = first.end()
-    if last := _LABEL_LAST.search(text, max(start, end - _LABEL_LONG), end):
-        yield last.span("it")
-
-
 def _of_sentence(text: str, start: int, end: int, before: Language) -> Iterator[Run]:
     if not _HAN.search(text, start, end):
         yield Run(start, end, "en" if _WORD.search(text, start, end) else before)
         return
-    clauses = [_trimmed(found, text) for found in _WITHOUT_HAN.finditer(text, start, end) if _is_clause(found.group())]
-    labels = [
-        label for label in _label(text, start, end) if all(label[1] <= a or b <= label[0] for a, b in clauses)
+    clauses = [
+        _trimmed(found, text)
+        for found in _WITHOUT_HAN.finditer(text, start, end)
+        if _is_clause(found.group())
+    ]
+    named = [
+        label for label in labels(text, start, end) if all(label[1] <= a or b <= label[0] for a, b in clauses)
     ]
     place = start
-    for first, last in sorted(clauses + labels):
+    for first, last in sorted(clauses + named):
         if place < first:
             yield Run(place, first, "zh")
         yield Run(first, last, "en")
@@ -213,7 +193,7 @@ class MixedReader:
         """What is English by its form, read so inside Chinese."""
         kept: list[Span] = []
         at = 0
-        for island in _ISLAND.finditer(text) if _LATIN.search(text) else ():
+        for island in ISLAND.finditer(text) if _LATIN.search(text) else ():
             start, end = island.span()
             while at < len(spans) and spans[at].end <= start:
                 kept.append(spans[at])
@@ -227,7 +207,9 @@ class MixedReader:
             at = after
             written = island.group() + (_GOES_ON if text[end - 1] == "." else "")
             told = self._readers["en"].spans(written, options)
-            kept += (replace(s, start=s.start + start, end=s.end + start) for s in told if s.end <= end - start)
+            kept += (
+                replace(s, start=s.start + start, end=s.end + start) for s in told if s.end <= end - start
+            )
         return [*kept, *spans[at:]]
 
     def _in_language(self, text: str, span: Span, options: Options, language: Language) -> Span:

@@ -60,7 +60,9 @@ def _emergency(match: re.Match[str], scene: Scene) -> Span | None:
     """119 where a word before or after it says what it is for."""
     end = match.end()
     named = _NAMED_AFTER.match(scene.view, end) or scene.before(match.start(), 1) == "打"
-    if not named and (not _HELP_BEFORE.search(scene.before(match.start())) or _counts(scene, match.start(), end)):
+    if not named and (
+        not _HELP_BEFORE.search(scene.before(match.start())) or _counts(scene, match.start(), end)
+    ):
         return None
     return _with_others(match, match.group(), scene)
 
@@ -70,7 +72,9 @@ def _counts(scene: Scene, start: int, end: int) -> bool:
     if _NO_CALL_AFTER.match(scene.view, end):
         return True
     spaced = scene.view.startswith(" ", end)
-    return measures.follows(scene.view, start, end) or units.read(scene.view, end + spaced, spaced) is not None
+    return (
+        measures.follows(scene.view, start, end) or units.read(scene.view, end + spaced, spaced) is not None
+    )
 
 
 def _with_others(match: re.Match[str], number: str, scene: Scene) -> Span:

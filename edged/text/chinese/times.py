@@ -20,10 +20,11 @@ _DATE = re.compile(
 )
 # What is done on a day.
 _PLANNED = """前 之前 起 截止 到期 上午 下午 早上 晚上 周 星期 检修 保养 停电 停机 停产 维护 开会 盘点 交货
-出货 发货 到货 上线 开工 培训 巡检 点检 投产 放假 休息 调休 完成 发布 生效 值班 交付 完工 复工 年检 校准 更换""".split()
+出货 发货 到货 上线 开工 培训 巡检 点检 投产 放假 调休 值班 交付 完工 复工 年检 校准 更换""".split()
 _MONTH_DAY = r"(?:0?[1-9]|1[0-2])/(?:3[01]|[12]\d|0?[1-9])"
 _SHORT = re.compile(
-    rf"(?<![\dA-Za-z.\-/])(?<!\d[: ])(?P<a>{_MONTH_DAY})(?:\s?[-~至到]\s?(?P<b>{_MONTH_DAY}))?(?![\d/A-Za-z%°\"]|[.,-]\d)"
+    rf"(?<![\dA-Za-z.\-/])(?<!\d[: ])(?P<a>{_MONTH_DAY})(?:\s?[-~至到]\s?(?P<b>{_MONTH_DAY}))?"
+    rf"(?![\d/A-Za-z%°\"]|[.,-]\d)"
 )
 _DAY_BEFORE = re.compile(r"(?:时间|日期|期限?|截止|截至|有效|于|定在|改到|自|从)[为是到:：\s]{0,3}$")
 _DAY_AFTER = re.compile(rf"\s?(?:{'|'.join(_PLANNED)}|\d{{1,2}}:\d\d)")
@@ -52,9 +53,12 @@ _RATIO_BEFORE = re.compile(
 _IN_A_SUM = re.compile(r"\s?[=+×÷*]|\s?(?:英寸|mm|寸)")
 _SPANS = {"d": "天", "h": "小时", "m": "分", "s": "秒"}
 _LASTING = re.compile(
-    r"(?<![\dA-Za-z.-])(?=\d{1,5}\s?[dhm])(?:(?P<d>\d{1,5})\s?d(?=[ \d])(?:\s(?=\d))?)?(?:(?P<h>\d{1,4})\s?h(?:rs?)?(?![A-Za-z])(?:\s(?=\d))?)?"
-    r"(?:(?P<m>\d{1,4})\s?m(?:ins?)?(?![A-Za-z])(?:\s(?=\d))?)?(?:(?P<s>\d{1,4}(?:\.\d{1,3})?)\s?s(?:ec)?)?(?<!\s)(?![A-Za-z0-9])"
+    r"(?<![\dA-Za-z.-])(?=\d{1,5}\s?[dhm])(?:(?P<d>\d{1,5})\s?d(?=[ \d])(?:\s(?=\d))?)?(?:"
+    r"(?P<h>\d{1,4})\s?h(?:rs?)?(?![A-Za-z])(?:\s(?=\d))?)?"
+    r"(?:(?P<m>\d{1,4})\s?m(?:ins?)?(?![A-Za-z])(?:\s(?=\d))?)?(?:(?P<s>\d{1,4}(?:\.\d{1,3})?)\s?s"
+    r"(?:ec)?)?(?<!\s)(?![A-Za-z0-9])"
 )
+_FRENCH = re.compile(r"(?<![\dA-Za-z.:])([01]?\d|2[0-4])h([0-5]\d)(?![\dA-Za-z])")
 _HALF_DAY = re.compile(
     r"(?<=[0-9])\s?[-~]\s?(?=(?:[上下]午|晚上?|中午|早上|凌晨|次日)\s?\d{1,2}[:点时])|(?<=周[一二三四五六日天])\s?-\s?(?=周)"
 )
@@ -109,6 +113,12 @@ def _lasting(match: re.Match[str], _: Scene) -> Span | None:
         unit = "分钟" if name == last == "m" else _SPANS[name]
         said += number(count.lstrip("0") or "0", measured=True) + unit
     return whole(match, said, "time")
+
+
+def _french(match: re.Match[str], _: Scene) -> Span:
+    """17h30."""
+    minutes = f"{_padded(match[2])}分" if match[2] != "00" else ""
+    return whole(match, f"{number(str(int(match[1])), measured=True)}点{minutes}", "time")
 
 
 def _half_day(match: re.Match[str], _: Scene) -> Span:
@@ -190,6 +200,7 @@ RULES = (
     Rule(_YEARS, _years, "年"),
     Rule(_SHORT_YEAR, _year_digits, "年"),
     Rule(_YEAR_NAME, _year_digits, "届款版赛财学年"),
+    Rule(_FRENCH, _french, "h"),
     Rule(_LASTING, _lasting, "hmd"),
     Rule(_HALF_DAY, _half_day, "-~"),
     Rule(_TIME, _time, ":"),

@@ -47,7 +47,13 @@ def _file(match: re.Match[str], say: Say) -> Reading:
     read = []
     for part in _FILE_PART.findall(match[0]):
         if part[0].isdigit():
-            read.append(numbered(part, say) if "." in part else words.digits(part) if len(part) > 4 else say.number(part))
+            read.append(
+                numbered(part, say)
+                if "." in part
+                else words.digits(part)
+                if len(part) > 4
+                else say.number(part)
+            )
         else:
             read.append(letters(part) if part.isalpha() else SIGNS[part])
     return Reading("identifier", " ".join(read))

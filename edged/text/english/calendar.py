@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from edged.text.english import quantities, words
+from edged.text.english import words
 from edged.text.english.rule import Reading, Rule, Say, rule
 
 MONTHS = ("January February March April May June July August September October November December").split()
@@ -13,11 +13,9 @@ _MONTH = (
     r"(?P<month>January|February|March|April|May|June|July|August|September|October|November|December"
     r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
 )
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_DAY_OF = {name[:3]: name for name in _DAYS} | {"Tues": "Tuesday", "Thur": "Thursday", "Thurs": "Thursday"}
-_PARTS = (2, 3, 4, 5, 8, 16, 32, 64)  # what is usually cut into so many parts
-_FIGURES = r"(?P<m>0?[1-9]|[12]\d|3[01])/(?P<d>0?[1-9]|[12]\d|3[01])"
-_SHORT_DAY = "Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
+DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_DAY_OF = {name[:3]: name for name in DAYS} | {"Tues": "Tuesday", "Thur": "Thursday", "Thurs": "Thursday"}
+SHORT_DAY = "Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
 
 
 def date(year: int | None, month: int, day: int | None, say: Say) -> str | None:
@@ -101,42 +99,6 @@ def _slashed(match: re.Match[str], say: Say) -> Reading | None:
     return _reading(date(int(match["year"]), int(match["m"]), None, say))
 
 
-def _short(first: str, second: str, say: Say) -> str | None:
-    """12/7 in the order of the options, unless only the other one is a date."""
-    month, day = int(first), int(second)
-    if say.options.date_order == "dmy":
-        month, day = day, month
-    return date(None, month, day, say) or date(None, day, month, say)
-
-
-def _is_part(match: re.Match[str]) -> bool:
-    """Whether it is rather a part of something: by 3/4, 1/2 inch."""
-    top, bottom = int(match["m"]), int(match["d"])
-    return (top < bottom and bottom in _PARTS) or quantities.unit_after(match) is not None
-
-
-def _told(match: re.Match[str], say: Say) -> Reading | None:
-    """Beside a word or a time that makes it a day."""
-    return None if _is_part(match) and not match["time"] else _reading(_short(match["m"], match["d"], say))
-
-
-def _improper(match: re.Match[str], say: Say) -> Reading | None:
-    """12/7 is no part of anything."""
-    if int(match["m"]) <= int(match["d"]) or quantities.unit_after(match) is not None:
-        return None
-    return _reading(_short(match["m"], match["d"], say))
-
-
-def _short_days(match: re.Match[str], say: Say) -> Reading | None:
-    """12/1-12/7."""
-    ends = [(int(match["m"]), int(match["d"])), (int(match["m2"]), int(match["d2"]))]
-    parts = all(top < bottom and bottom in _PARTS for top, bottom in ends)
-    first, last = _short(match["m"], match["d"], say), _short(match["m2"], match["d2"], say)
-    if parts or not first or not last or quantities.unit_after(match) is not None:
-        return None
-    return Reading("range", f"{first} to {last}")
-
-
 def _month_days(match: re.Match[str], say: Say) -> Reading | None:
     """Dec 24-26."""
     first, last = int(match["day"]), int(match["last"])
@@ -183,7 +145,7 @@ def _week(match: re.Match[str], say: Say) -> Reading:
     return Reading("date", f"{said}, {words.year(int(match[1]), say.british)}")
 
 
-_END = r"(?![\w]|[./-]\d)"
+END = r"(?![\w]|[./-]\d)"
 _YEAR_WORDS = (
     "[Ii]n|[Ss]ince|[Uu]ntil|[Bb]y|[Yy]ear|[Dd]uring|[Bb]efore|[Aa]fter|[Ff]rom|[Oo]f|©|[Cc]opyright"
     "|[Ss]pring|[Ss]ummer|[Aa]utumn|[Ff]all|[Ww]inter|[Ee]arly|[Ll]ate|[Mm]id"
@@ -193,29 +155,13 @@ _NOT_COUNTED = (
     r"|at|on)\b)"
 )
 
-_DAY_WORDS = (
-    rf"[Oo]n|[Bb]y|[Dd]ue|[Uu]ntil|[Ss]ince|[Dd]ate|[Dd]eadline|[Dd]elivery|[Ss]tarting|(?:{_SHORT_DAY})\\.?,?"
-    rf"|(?:{'|'.join(_DAYS)}),?"
-)
-
 RULES: list[Rule] = [
-    rule(rf"(?<![\w.,/-])(?<!\d:)(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?=T\d|{_END})", _year_first),
-    rule(rf"(?<![\w.,/-])(?<!\d:)(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_END}", _year_last),
+    rule(rf"(?<![\w.,/-])(?<!\d:)(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?=T\d|{END})", _year_first),
+    rule(rf"(?<![\w.,/-])(?<!\d:)(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){END}", _year_last),
     rule(r"(?<![\w.-])(\d{4})-W(\d{2})(?![\w-])", _week),
-    rule(r"(?<![\w.,/-])(?<!\d:)(?P<m>0?[1-9]|1[0-2])/(?P<year>(?:19|20)\d\d)(?![\w/%°]|[.,]\d|-\d)", _slashed),
     rule(
-        rf"(?<![\w.,/-])(?<!\d[: ]){_FIGURES} ?(?:-|–|to|until|through) ?{_FIGURES.replace('m>', 'm2>').replace('d>', 'd2>')}{_END}",
-        _short_days,
+        r"(?<![\w.,/-])(?<!\d:)(?P<m>0?[1-9]|1[0-2])/(?P<year>(?:19|20)\d\d)(?![\w/%°]|[.,]\d|-\d)", _slashed
     ),
-    rule(
-        rf"(?<![\w.,/-])(?<!\d[: ])(?:(?:{_DAY_WORDS}):? )(?P<it>{_FIGURES}){_END}(?P<time>,? (?:at )?\d{{1,2}}:\d\d)?(?! ?=)",
-        _told,
-    ),
-    rule(
-        rf"(?<![\w.,/-])(?<!\d[: ])(?P<it>{_FIGURES}){_END}(?P<time>,? (?:at )?\d{{1,2}}:\d\d)",
-        _told,
-    ),
-    rule(rf"(?<![\w.,/-])(?<!\d[: ])(?<![=+×÷] ){_FIGURES}{_END}(?! ?[=+×÷\"])", _improper),
     rule(
         rf"(?<!\w){_MONTH} (?P<day>\d{{1,2}}) ?[-–] ?(?P<last>\d{{1,2}})(?![\w:%°/]|[.,]\d|-\d)(?:,? "
         rf"(?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d))?",
@@ -242,12 +188,13 @@ RULES: list[Rule] = [
     rule(rf"(?<!\w){_MONTH},? (?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d)", _month_year),
     rule(r"(?<![\w])Q([1-4])[ /-](\d{4})(?!\w)", _quarter),
     rule(
-        r"(?<![\w.,/-])(?<!\d:)((?:1[5-9]|20)\d\d) ?[-–] ?((?:1[5-9]|20)\d\d|\d\d)(?![\w%°/-]|[.,]\d| ?[A-Za-z°%])",
+        r"(?<![\w.,/-])(?<!\d:)((?:1[5-9]|20)\d\d) ?[-–] ?((?:1[5-9]|20)\d\d|\d\d)(?![\w%°/-]|[.,]\d"
+        r"| ?[A-Za-z°%])",
         _years,
     ),
     rule(r"(?<![\w.,])((?:1[0-9]|20)\d0)'?s(?!\w)", _decade),
     rule(r"(?<!\w)'([2-9]0)s(?!\w)", _decade),
     rule(rf"(?<!\w)(?:{_YEAR_WORDS}) (?P<it>(?:1[1-9]|20)\d\d)(?!\w|[.,:/]\d|-\d){_NOT_COUNTED}", _year),
-    rule(rf"(?<!\w)({_SHORT_DAY})\.?[-–]({_SHORT_DAY})(?!\w)\.?", _weekdays, digits=False),
-    rule(rf"(?<!\w)(?P<it>(?:{_SHORT_DAY})\.?)(?=,? ?\ufdd0)", _weekday),
+    rule(rf"(?<!\w)({SHORT_DAY})\.?[-–]({SHORT_DAY})(?!\w)\.?", _weekdays, digits=False),
+    rule(rf"(?<!\w)(?P<it>(?:{SHORT_DAY})\.?)(?=,? ?\ufdd0)", _weekday),
 ]

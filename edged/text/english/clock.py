@@ -94,7 +94,9 @@ def _half_range(match: re.Match[str], say: Say) -> Reading | None:
     if not (1 <= first <= 12 and 1 <= second <= 12):
         return None
     half = " A M" if "a" in match["half1"].lower() else " P M"
-    return Reading("range", f"{say.cardinal(first)}{half} to {say.cardinal(second)}{_noon(match['half2'], match)}")
+    return Reading(
+        "range", f"{say.cardinal(first)}{half} to {say.cardinal(second)}{_noon(match['half2'], match)}"
+    )
 
 
 def _military(match: re.Match[str], say: Say) -> Reading | None:
@@ -143,7 +145,8 @@ _EDITION = re.compile(r"(\d{3,6}):((?:19|20)\d\d)")  # of a standard: ISO 9001:2
 _N = r"\d{1,9}(?:\.\d{1,9})?"
 _UNITS = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
 _PASSING = (
-    "[Rr]un ?time|[Ee]lapsed|[Dd]uration|[Uu]ptime|[Dd]owntime|[Rr]emaining|[Cc]ountdown|[Tt]ook|[Tt]ime left|[Cc]ycle time"
+    "[Rr]un ?time|[Ee]lapsed|[Dd]uration|[Uu]ptime|[Dd]owntime|[Rr]emaining|[Cc]ountdown|[Tt]ook"
+    "|[Tt]ime left|[Cc]ycle time"
 )
 _PASSED = r"(?P<h>\d{1,4}):(?P<m>[0-5]\d):(?P<s>[0-5]\d(?:\.\d{1,6})?)"
 _RATIO_WORDS = (
@@ -160,8 +163,10 @@ RULES: list[Rule] = [
     rule(rf"(?<!\w)(?:{_PASSING})(?: time)?(?: is| was| of)?:? ?(?P<it>{_PASSED})(?![\w:]|\.\d)", _passed),
     rule(rf"(?<![\w.,])(?<!\d:)(?P<it>{_PASSED})(?= (?:elapsed|remaining|left)\b)", _passed),
     rule(
-        r"(?<![\w.,-])(?=\d{1,5} ?[dhm])(?:(?P<d>\d{1,5}) ?d(?:ays?)?(?=[ \d])(?: (?=\d))?)?(?:(?P<h>\d{1,4}) ?h(?:rs?)?(?![A-Za-z])(?: (?=\d))?)?"
-        r"(?:(?P<m>\d{1,4}) ?m(?:ins?)?(?![A-Za-z])(?: (?=\d))?)?(?:(?P<s>\d{1,4}(?:\.\d{1,3})?) ?s(?:ecs?)?)?(?<! )(?!\w)",
+        r"(?<![\w.,-])(?=\d{1,5} ?[dhm])(?:(?P<d>\d{1,5}) ?d(?:ays?)?(?=[ \d])(?: (?=\d))?)?(?:"
+        r"(?P<h>\d{1,4}) ?h(?:rs?)?(?![A-Za-z])(?: (?=\d))?)?"
+        r"(?:(?P<m>\d{1,4}) ?m(?:ins?)?(?![A-Za-z])(?: (?=\d))?)?(?:(?P<s>\d{1,4}(?:\.\d{1,3})?) ?s"
+        r"(?:ecs?)?)?(?<! )(?!\w)",
         _span,
     ),
     rule(
@@ -169,17 +174,25 @@ RULES: list[Rule] = [
         rf"(?:(?: : |:){_N}){{1,3}})(?![\w:]|\.\d)",
         _ratio,
     ),
-    rule(rf"(?<![\w.,])(?<!\d:)(?P<it>{_N}(?:(?: : |:){_N}){{1,3}})(?= (?:{_RATIO_WORDS}|gearbox)\b)", _ratio),
+    rule(
+        rf"(?<![\w.,])(?<!\d:)(?P<it>{_N}(?:(?: : |:){_N}){{1,3}})(?= (?:{_RATIO_WORDS}|gearbox)\b)", _ratio
+    ),
     rule(rf"(?<!\w)(?:{_GAME}):? (?P<it>\d{{1,3}}[-–:]\d{{1,3}})(?![\w%:/-]|\.\d)", _score),
     rule(rf"(?<![\w.,])(?<!\d:){_clock(1)} ?(?:-|–|to) ?{_clock(2)}", _range),
-    rule(rf"(?:(?<=\ufdd0)(?P<at>T)|(?<![\w.,])(?<!\d:)){_clock(1)}(?P<zone>Z(?!\w)|[+-]\d\d:?\d\d(?!\d))?(?:h(?!\w))?", _one),
+    rule(
+        rf"(?:(?<=\ufdd0)(?P<at>T)|(?<![\w.,])(?<!\d:)){_clock(1)}(?P<zone>Z(?!\w)|[+-]\d\d:?\d\d"
+        rf"(?!\d))?(?:h(?!\w))?",
+        _one,
+    ),
     rule(r"(?<![\w.,])(?<!\d:)(?P<h>[01]?\d|2[0-4])h(?P<m>[0-5]\d)(?!\w)", _french),
     rule(
-        rf"(?<![\w.,])(?<!\d:)(?P<first>\d{{1,2}}) ?[-–] ?(?P<hour>\d{{1,2}})(?= ?[AaPp]\.?[Mm]){_HALF.format(n=1)}",
+        rf"(?<![\w.,])(?<!\d:)(?P<first>\d{{1,2}}) ?[-–] ?(?P<hour>\d{{1,2}})"
+        rf"(?= ?[AaPp]\.?[Mm]){_HALF.format(n=1)}",
         _hour_range,
     ),
     rule(
-        rf"(?<![\w.,])(?<!\d:)(?P<first>\d{{1,2}}){_HALF.format(n=1)}(?<=[mM.]) ?[-–] ?(?P<hour>\d{{1,2}}){_HALF.format(n=2)}(?<=[mM.])",
+        rf"(?<![\w.,])(?<!\d:)(?P<first>\d{{1,2}}){_HALF.format(n=1)}(?<=[mM.]) ?[-–] ?"
+        rf"(?P<hour>\d{{1,2}}){_HALF.format(n=2)}(?<=[mM.])",
         _half_range,
     ),
     rule(rf"(?<![\w.,])(?<!\d:)(?P<hour>\d{{1,2}})(?= ?[AaPp]\.?[Mm]){_HALF.format(n=1)}", _hour),

@@ -6,7 +6,8 @@ import re
 import unicodedata
 
 from edged.text.english import words
-from edged.text.english.quantities import AFTER, BEFORE, SIGN, SIGNS, N, is_labelled, unit_after
+from edged.text.english.labels import is_labelled
+from edged.text.english.quantities import AFTER, BEFORE, SIGN, SIGNS, N, unit_after
 from edged.text.english.rule import Reading, Rule, Say, rule
 
 _HIGH = "[⁺⁻]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,4}"
@@ -24,7 +25,9 @@ def _grouped(match: re.Match[str], say: Say) -> Reading | None:
         told = match["first"].endswith("00") or match.string[: match.start()].endswith(": ")
         if one and not told:
             return None
-        return Reading("cardinal", SIGNS.get(match["sign"] or "", "") + say.number(match["first"].replace(" ", "")))
+        return Reading(
+            "cardinal", SIGNS.get(match["sign"] or "", "") + say.number(match["first"].replace(" ", ""))
+        )
     sign = SIGNS.get(match["sign"] or "", "")
     return Reading(
         "unit", f"{sign}{say.number(match['first'].replace(' ', ''))} {after[0].many}", after[0].end
@@ -43,7 +46,7 @@ def _fraction(match: re.Match[str], say: Say) -> Reading | None:
             return None
         said = f"{say.cardinal(top)} of {say.cardinal(bottom)}"
     after = unit_after(match)
-    if after and 10 <= top and bottom % 10 == 0 and "of" not in said:  # 50/60 Hz
+    if after and top >= 10 and bottom % 10 == 0 and "of" not in said:  # 50/60 Hz
         return Reading(
             "range", f"{say.cardinal(top)} slash {say.cardinal(bottom)} {after[0].many}", after[0].end
         )
@@ -128,11 +131,13 @@ RULES: list[Rule] = [
         digits=False,
     ),
     rule(
-        r"(?<!\w)(?:[Ss]tep|[Pp]age|[Ss]tage|[Aa]ttempt|[Rr]etry|[Ll]ayer|[Ss]lide|[Tt]est) (?P<it>(?P<first>\d{1,5})/(?P<second>\d{1,5}))(?![\w/]|[.,]\d|-\d)",
+        r"(?<!\w)(?:[Ss]tep|[Pp]age|[Ss]tage|[Aa]ttempt|[Rr]etry|[Ll]ayer|[Ss]lide|[Tt]est) (?P<it>"
+        r"(?P<first>\d{1,5})/(?P<second>\d{1,5}))(?![\w/]|[.,]\d|-\d)",
         _step,
     ),
     rule(
-        rf"{SIGN}(?<![\w.,/-])(?<!\d:)(?:(?P<whole>\d{{1,6}})[ -])?(?P<ratio>(?:\d{{1,3}}(?:,\d{{3}}){{1,3}}|\d{{1,6}})/(?:\d{{1,3}}(?:,\d{{3}}){{1,3}}|\d{{1,6}}))(?![\w/]"
+        rf"{SIGN}(?<![\w.,/-])(?<!\d:)(?:(?P<whole>\d{{1,6}})[ -])?(?P<ratio>(?:\d{{1,3}}"
+        rf"(?:,\d{{3}}){{1,3}}|\d{{1,6}})/(?:\d{{1,3}}(?:,\d{{3}}){{1,3}}|\d{{1,6}}))(?![\w/]"
         rf"|[.,]\d|-\d)",
         _fraction,
     ),

@@ -75,7 +75,9 @@ def _pointed(match: re.Match[str], say: Say) -> Reading:
 
 def _lettered(match: re.Match[str], say: Say) -> Reading:
     """A number with a point before letters that are no unit: 2.1a, 23.4C."""
-    return Reading("identifier", f"{' point '.join(map(say.number, match[1].split('.')))} {words.spell(match[2])}")
+    return Reading(
+        "identifier", f"{' point '.join(map(say.number, match[1].split('.')))} {words.spell(match[2])}"
+    )
 
 
 def _named(match: re.Match[str], say: Say) -> Reading | None:
@@ -167,26 +169,33 @@ _STRONG = (
     r"|ID|[Aa]ccount|[Tt]racking|[Pp]asscode|[Pp]assword|[Bb]arcode|[Pp]ostcode|[Zz]ip|ZIP|[Ss]erials?"
 )
 _WEAK = (
-    r"[Oo]rder|[Bb]atch|[Ll]ot|[Cc]ode|[Ee]rror|[Ff]ault|[Aa]larm|[Rr]oom|[Ff]light|[Tt]icket|[Cc]ase|[Jj]ob|[Tt]ag|[Bb]adge|[Ii]nvoice"
-    r"|[Ee]xtension|[Ee]xt|[Rr]eference|[Rr]ef|PO|RMA|UN|[Mm]odel|[Aa]sset|[Ll]ocker|[Tt]rain|[Bb]us|[Hh]ighway|[Cc]hannel"
+    r"[Oo]rder|[Bb]atch|[Ll]ot|[Cc]ode|[Ee]rror|[Ff]ault|[Aa]larm|[Rr]oom|[Ff]light|[Tt]icket|[Cc]ase"
+    r"|[Jj]ob|[Tt]ag|[Bb]adge|[Ii]nvoice"
+    r"|[Ee]xtension|[Ee]xt|[Rr]eference|[Rr]ef|PO|RMA|UN|[Mm]odel|[Aa]sset|[Ll]ocker|[Tt]rain|[Bb]us"
+    r"|[Hh]ighway|[Cc]hannel"
 )
 _JOINT = r"\.?(?: (?:no\.?|number|nr\.?|code|is))?(?: ?[:=])? ?"
 _DIAL = (
-    r"[Cc]all|[Dd]ial|[Ee]mergency (?:numbers?|lines?|services?|calls?)|[Tt]el(?:ephone)?|[Pp]hone|[Ff]ax|[Mm]obile|[Cc]ell|[Ee]xt(?:ensions?)?|[Pp]ager"
+    r"[Cc]all|[Dd]ial|[Ee]mergency (?:numbers?|lines?|services?|calls?)|[Tt]el(?:ephone)?|[Pp]hone"
+    r"|[Ff]ax|[Mm]obile|[Cc]ell|[Ee]xt(?:ensions?)?|[Pp]ager"
     r"|[Hh]otline"
 )
 
 FIRST: list[Rule] = [
     rule(
-        rf"(?<![\w-])(?:{_STRONG}){_JOINT}#?(?P<it>[A-Za-z0-9](?:[A-Za-z0-9]|[-/._](?=[A-Za-z0-9])){{1,47}})(?![\w])",
+        rf"(?<![\w-])(?:{_STRONG}){_JOINT}#?(?P<it>[A-Za-z0-9](?:[A-Za-z0-9]|[-/._]"
+        rf"(?=[A-Za-z0-9])){{1,47}})(?![\w])",
         _named,
     ),
     rule(
-        r"(?<!\w)(?:[Pp]late|[Rr]egistration)(?: (?:[Nn]umber|[Nn]o\.?))?:? (?P<it>[A-Z]{1,3}[- ](?:[A-Z]{1,2} ?)?\d{1,4}[A-Z]{0,3})(?!\w)",
+        r"(?<!\w)(?:[Pp]late|[Rr]egistration)(?: (?:[Nn]umber|[Nn]o\.?))?:? (?P<it>[A-Z]{1,3}[- ]"
+        r"(?:[A-Z]{1,2} ?)?\d{1,4}[A-Z]{0,3})(?!\w)",
         _plate,
     ),
     rule(
-        r"(?<!\w)(?:[Pp]art|[Ii]tem|[Aa]rticle|[Dd]rawing|[Mm]odel|[Tt]ype)s?:? (?P<it>\d{1,6}(?:\.\d{1,6}){1,3}-\d{1,6}(?:\.\d{1,6}){0,3})(?![\w/°%-]|[.,]\d| ?[%°]| (?:[kcdmMµ]?[mgVAWΩ]|[kM]Pa|bar)(?!\w))",
+        r"(?<!\w)(?:[Pp]art|[Ii]tem|[Aa]rticle|[Dd]rawing|[Mm]odel|[Tt]ype)s?:? (?P<it>\d{1,6}"
+        r"(?:\.\d{1,6}){1,3}-\d{1,6}(?:\.\d{1,6}){0,3})(?![\w/°%-]|[.,]\d| ?[%°]| (?:[kcdmMµ]?[mgVAWΩ]"
+        r"|[kM]Pa|bar)(?!\w))",
         _plate,
     ),
     rule(
@@ -202,11 +211,13 @@ FIRST: list[Rule] = [
     ),
     rule(
         rf"(?<!\w)(?:{_DIAL})(?: (?:us|me|him|her|at|on|numbers?|no\.|is|are))?\.?:? ?(?P<it>\d{{2,5}}"
-        rf"(?:[ -]\d{{2,5}}){{1,4}}|\d{{3,15}}(?:(?:, ?| ?/ ?|,? (?:and|or) )\d{{3,15}}(?![\w-]|[.:]\d)){{0,8}})(?![\w-]|[.,:]\d)",
+        rf"(?:[ -]\d{{2,5}}){{1,4}}|\d{{3,15}}(?:(?:, ?| ?/ ?|,? (?:and|or) )\d{{3,15}}(?![\w-]"
+        rf"|[.:]\d)){{0,8}})(?![\w-]|[.,:]\d)",
         _called,
     ),
     rule(
-        rf"(?<![\w-])(?:[Oo]rder|[Bb]atch|[Ll]ot|[Tt]icket|[Cc]ase|[Jj]ob|[Ii]nvoice|PO|RMA|[Aa]sset){_JOINT}(?P<it>\d{{3,12}}-\d{{1,12}})(?![\w/°%]|[-.,:]\d| ?[%°])",
+        rf"(?<![\w-])(?:[Oo]rder|[Bb]atch|[Ll]ot|[Tt]icket|[Cc]ase|[Jj]ob|[Ii]nvoice|PO|RMA"
+        rf"|[Aa]sset){_JOINT}(?P<it>\d{{3,12}}-\d{{1,12}})(?![\w/°%]|[-.,:]\d| ?[%°])",
         _plate,
     ),
     rule(
@@ -216,24 +227,28 @@ FIRST: list[Rule] = [
 ]
 THREADS: list[Rule] = [
     rule(
-        r"(?<![\w/.,-])(?:(?P<whole>\d{1,2})[ -])?(?P<top>\d{1,2})/(?P<bottom>[1-9]\d{0,2})\" ?- ?(?P<pitch>\d{1,2})(?![\w/.\"-])",
+        r"(?<![\w/.,-])(?:(?P<whole>\d{1,2})[ -])?(?P<top>\d{1,2})/(?P<bottom>[1-9]\d{0,2})\" ?- ?"
+        r"(?P<pitch>\d{1,2})(?![\w/.\"-])",
         _inch_thread,
     ),
     rule(rf"(?<!\w)M(?P<sizes>\d{{1,3}}(?:\.\d)?(?:[x×X]{N}){{1,2}})(?!\w|\.\d)", _thread),
 ]
 CODES: list[Rule] = [
-    rule(
-        r"(?<![\w.])([A-Za-z]{1,24})(?P<joint>[-_]?)(?P<figures>\d{1,9}\.\d{1,9})(?!\w|[.-]\d)", _pointed
-    ),
+    rule(r"(?<![\w.])([A-Za-z]{1,24})(?P<joint>[-_]?)(?P<figures>\d{1,9}\.\d{1,9})(?!\w|[.-]\d)", _pointed),
     rule(r"(?<![\w.,])((?:\d{1,9}\.){1,4}\d{1,9})([A-Za-z]{1,2})(?![\w']|[.-]\w)", _lettered),
-    rule(r"(?:(?<![^\WA-Z])(?<![&])(?:#|№ ?)|(?<!\w)[Nn]o\. ?)(?P<number>\d{1,18}(?:-\d{1,12}){0,3})(?!\w|[.,]\d)", _number_sign),
+    rule(
+        r"(?:(?<![^\WA-Z])(?<![&])(?:#|№ ?)|(?<!\w)[Nn]o\. ?)(?P<number>\d{1,18}(?:-\d{1,12}){0,3})"
+        r"(?!\w|[.,]\d)",
+        _number_sign,
+    ),
     rule(
         r"(?<![^\W_])(?<![\d][.,])[A-Za-z0-9]{1,24}(?:[-_/](?=[A-Za-z0-9-]{0,12}\d)[A-Za-z0-9]{1,24}){0,5}"
         r"(?:-[A-Z]{1,3})?(?![^\W_])",
         _code,
     ),
     rule(
-        r"(?<![\w.,-])\d{1,12}(?:-\d{1,12}){2,6}(?![\w-])|(?<![\w.,-])0\d{1,11}-\d{1,12}(?![\w-])|(?<![\w.,-])\d{1,12}-0\d{1,11}(?![\w-]|[.,]\d)",
+        r"(?<![\w.,-])\d{1,12}(?:-\d{1,12}){2,6}(?![\w-])|(?<![\w.,-])0\d{1,11}-\d{1,12}(?![\w-])|"
+        r"(?<![\w.,-])\d{1,12}-0\d{1,11}(?![\w-]|[.,]\d)",
         _groups,
     ),
 ]
