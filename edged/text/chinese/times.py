@@ -163,7 +163,8 @@ def _spent(match: re.Match[str]) -> str:
     part = f"点{digits(match['from_part'])}" if match["from_part"] else ""
     if not match["from_second"]:
         return f"{number(first, measured=True)}分{number(second)}秒"
-    return f"{number(first, measured=True)}小时{number(second)}分{number(third)}{part}秒"
+    hours = f"{number(first, measured=True)}小时" if first != "0" else ""
+    return f"{hours}{number(second)}分{number(third)}{part}秒"
 
 
 def _zone(written: str | None) -> str:

@@ -145,7 +145,7 @@ def _week(match: re.Match[str], say: Say) -> Reading:
     return Reading("date", f"{said}, {words.year(int(match[1]), say.british)}")
 
 
-END = r"(?![\w]|[./-]\d)"
+_END = r"(?![\w]|[./-]\d)"
 _YEAR_WORDS = (
     "[Ii]n|[Ss]ince|[Uu]ntil|[Bb]y|[Yy]ear|[Dd]uring|[Bb]efore|[Aa]fter|[Ff]rom|[Oo]f|©|[Cc]opyright"
     "|[Ss]pring|[Ss]ummer|[Aa]utumn|[Ff]all|[Ww]inter|[Ee]arly|[Ll]ate|[Mm]id"
@@ -156,8 +156,8 @@ _NOT_COUNTED = (
 )
 
 RULES: list[Rule] = [
-    rule(rf"(?<![\w.,/-])(?<!\d:)(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?=T\d|{END})", _year_first),
-    rule(rf"(?<![\w.,/-])(?<!\d:)(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){END}", _year_last),
+    rule(rf"(?<![\w.,/-])(?<!\d:)(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?=T\d|{_END})", _year_first),
+    rule(rf"(?<![\w.,/-])(?<!\d:)(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_END}", _year_last),
     rule(r"(?<![\w.-])(\d{4})-W(\d{2})(?![\w-])", _week),
     rule(
         r"(?<![\w.,/-])(?<!\d:)(?P<m>0?[1-9]|1[0-2])/(?P<year>(?:19|20)\d\d)(?![\w/%°]|[.,]\d|-\d)", _slashed

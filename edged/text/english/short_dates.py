@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import re
 
-from edged.text.english.calendar import DAYS, END, SHORT_DAY, date
+from edged.text.english.calendar import DAYS, SHORT_DAY, date
 from edged.text.english.quantities import unit_after
 from edged.text.english.rule import Reading, Rule, Say, rule
 
 _PARTS = (2, 3, 4, 5, 8, 16, 32, 64)  # what is usually cut into so many parts
 _FIGURES = r"(?P<m>0?[1-9]|[12]\d|3[01])/(?P<d>0?[1-9]|[12]\d|3[01])"
+_END = r"(?![\w]|[.,/-]\d)"
 _DAY_WORDS = (
     rf"[Oo]n|[Bb]y|[Dd]ue|[Uu]ntil|[Ss]ince|[Dd]ate|[Dd]eadline|[Dd]elivery|[Ss]tarting|(?:{SHORT_DAY})\\.?,?"
     rf"|(?:{'|'.join(DAYS)}),?"
@@ -64,17 +65,17 @@ def _date(said: str | None) -> Reading | None:
 RULES: list[Rule] = [
     rule(
         rf"(?<![\w.,/-])(?<!\d[: ]){_FIGURES} ?(?:-|–|to|until"
-        rf"|through) ?{_FIGURES.replace('m>', 'm2>').replace('d>', 'd2>')}{END}",
+        rf"|through) ?{_FIGURES.replace('m>', 'm2>').replace('d>', 'd2>')}{_END}",
         _short_days,
     ),
     rule(
-        rf"(?<![\w.,/-])(?<!\d[: ])(?:(?:{_DAY_WORDS}):? )(?P<it>{_FIGURES}){END}(?P<time>,? "
+        rf"(?<![\w.,/-])(?<!\d[: ])(?:(?:{_DAY_WORDS}):? )(?P<it>{_FIGURES}){_END}(?P<time>,? "
         rf"(?:at )?\d{{1,2}}:\d\d)?(?! ?=)",
         _told,
     ),
     rule(
-        rf"(?<![\w.,/-])(?<!\d[: ])(?P<it>{_FIGURES}){END}(?P<time>,? (?:at )?\d{{1,2}}:\d\d)",
+        rf"(?<![\w.,/-])(?<!\d[: ])(?P<it>{_FIGURES}){_END}(?P<time>,? (?:at )?\d{{1,2}}:\d\d)",
         _told,
     ),
-    rule(rf"(?<![\w.,/-])(?<!\d[: ])(?<![=+×÷] ){_FIGURES}{END}(?! ?[=+×÷\"])", _improper),
+    rule(rf"(?<![\w.,/-])(?<!\d[: ])(?<![=+×÷] ){_FIGURES}{_END}(?! ?[=+×÷\"])", _improper),
 ]
