@@ -67,6 +67,14 @@ def _is_years(ratio: str) -> bool:
     return re.fullmatch(r"(?:19|20)\d\d/(?:19|20)\d\d", ratio) is not None
 
 
+def _inch_thread(match: re.Match[str], say: Say) -> Reading:
+    """1/4"-20: a diameter in inches and threads to the inch."""
+    top, bottom = int(match["top"]), int(match["bottom"])
+    size = words.fraction(top, bottom, say.british) if bottom else "zero"
+    whole = f"{say.number(match['whole'])} and " if match["whole"] else ""
+    return Reading("identifier", f"{whole}{size} inch, {say.number(match['pitch'])}")
+
+
 def _step(match: re.Match[str], say: Say) -> Reading:
     """Step 4/7."""
     return Reading("fraction", f"{say.number(match['first'])} of {say.number(match['second'])}")
@@ -119,6 +127,11 @@ def _comma(match: re.Match[str], say: Say) -> Reading:
 
 
 RULES: list[Rule] = [
+    rule(
+        r"(?<![\w/.,-])(?:(?P<whole>\d{1,2})[ -])?(?P<top>\d{1,2})/(?P<bottom>[1-9]\d{0,2})\" ?- ?"
+        r"(?P<pitch>\d{1,2})(?![\w/.\"-])",
+        _inch_thread,
+    ),
     rule(
         rf"{SIGN}{BEFORE}(?:(?P<mantissa>{N})[eE](?P<power>[+−-]?\d{{1,4}})|(?:"
         rf"(?P<factor>{N}) ?[×x*·] ?)?10"

@@ -143,14 +143,6 @@ def _thread(match: re.Match[str], say: Say) -> Reading:
     return Reading("identifier", "M " + " by ".join(say.number(part) for part in parts))
 
 
-def _inch_thread(match: re.Match[str], say: Say) -> Reading:
-    """1/4"-20: a diameter in inches and threads to the inch."""
-    top, bottom = int(match["top"]), int(match["bottom"])
-    size = words.fraction(top, bottom, say.british) if bottom else "zero"
-    whole = f"{say.number(match['whole'])} and " if match["whole"] else ""
-    return Reading("identifier", f"{whole}{size} inch, {say.number(match['pitch'])}")
-
-
 def _plate(match: re.Match[str], say: Say) -> Reading:
     return Reading("identifier", exact(match["it"]))
 
@@ -226,11 +218,6 @@ FIRST: list[Rule] = [
     ),
 ]
 THREADS: list[Rule] = [
-    rule(
-        r"(?<![\w/.,-])(?:(?P<whole>\d{1,2})[ -])?(?P<top>\d{1,2})/(?P<bottom>[1-9]\d{0,2})\" ?- ?"
-        r"(?P<pitch>\d{1,2})(?![\w/.\"-])",
-        _inch_thread,
-    ),
     rule(rf"(?<!\w)M(?P<sizes>\d{{1,3}}(?:\.\d)?(?:[x×X]{N}){{1,2}})(?!\w|\.\d)", _thread),
 ]
 CODES: list[Rule] = [
