@@ -41,8 +41,8 @@ _CAPITAL_ONLY = frozenset(
 )
 # Before a number or a single letter they are its label; elsewhere most of them are words.
 _LABELS = frozenset(
-    """no nos nr fig figs sec ch chap vol eq eqs art p pp para par app tab ver v mk pos stn rm ste flt pt rev
-    ref op ser mod ext tel apt""".split()
+    """no nos nr fig figs sec sect ch chap vol eq eqs art p pp para par app tab ver v mk pos stn rm ste flt pt
+    rev ref op ser mod ext tel apt""".split()
 )
 _AFTER_NUMBER = frozenset(("in", "ft", "gal", "sq"))
 # A single capital after one of these is no initial: Plan B. Vitamin C.

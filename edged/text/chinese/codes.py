@@ -42,6 +42,12 @@ _STANDARD = re.compile(
     rf"(?<![A-Za-z0-9])(?:{'|'.join(_BODIES.split())})(?:/[A-Z]{{1,4}})?\s\d{{1,6}}(?:[.-]\d{{1,6}}){{0,3}}"
     r"(?![A-Za-z0-9])"
 )
+_EDITION = re.compile(
+    rf"(?<![A-Za-z0-9])((?:{'|'.join(_BODIES.split())})(?:/[A-Z]{{1,4}})?[\s-]?\d{{1,6}}(?:[.-]\d{{1,6}}){{0,3}}):((?:19|20)\d\d)(?!\d)"
+)
+_PLATE = re.compile(
+    r"(?<=[京津沪渝冀豫云辽黑湘皖鲁新苏浙赣鄂桂甘晋蒙陕吉闽贵粤青藏川宁琼使领])([A-Z])\s?·?\s?(?=[A-Z]{0,5}\d)([A-Z0-9]{5,6})(?![A-Za-z0-9])"
+)
 _DIGIT_CODE = re.compile(
     r"(?<![\dA-Za-z.])\d{1,12}(?:-\d{1,12}){2,6}(?![\dA-Za-z]|\.\d)"
     r"|(?<![\dA-Za-z.-])(?:\d{3,12}-0\d{0,11}|0\d{1,11}-\d{1,12})(?![\dA-Za-z-]|\.\d)"
@@ -128,6 +134,15 @@ def _standard(match: re.Match[str], _: Scene) -> Span:
     return whole(match, by_one(match.group().replace(" ", "")), "identifier")
 
 
+def _edition(match: re.Match[str], _: Scene) -> Span:
+    """ISO9001:2015."""
+    return whole(match, f"{by_one(match[1].replace(' ', ''))}冒号{digits(match[2])}", "identifier")
+
+
+def _plate(match: re.Match[str], _: Scene) -> Span:
+    return whole(match, tidy(f" {match[1]} {by_one(match[2])}"), "identifier")
+
+
 def _digit_code(match: re.Match[str], _: Scene) -> Span:
     return whole(match, by_one(match.group()), "identifier")
 
@@ -164,6 +179,8 @@ def _slashed(match: re.Match[str], _: Scene) -> Span:
 
 
 RULES = (
+    Rule(_EDITION, _edition, ":"),
+    Rule(_PLATE, _plate),
     Rule(_STANDARD, _standard),
     Rule(_PROTECTION, _protection, "I"),
     Rule(_NAMED, _named),

@@ -52,7 +52,7 @@ def number(written: str, *, measured: bool = False) -> str:
 
     measured: a measure word or a unit follows, before which 2 is 两.
     """
-    whole, point, part = written.replace(",", "").partition(".")
+    whole, point, part = written.replace(",", "").replace(" ", "").partition(".")
     if measured and not point and whole == "2":
         return "两"
     said = cardinal(whole or "0")

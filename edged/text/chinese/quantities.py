@@ -1,4 +1,4 @@
-"""Numbers that count or measure: signs, ranges, units, percentages, fractions, ratios, powers. Pure.
+"""Numbers that count or measure: signs, ranges, units, percentages, powers. Pure.
 
 One pattern finds a number with what may belong to it; what follows it decides what it is. The rules of dates,
 codes and money come before. Neighbours: `numbers.py`, `units.py`, `measures.py`.
@@ -7,10 +7,9 @@ codes and money come before. Neighbours: `numbers.py`, `units.py`, `measures.py`
 from __future__ import annotations
 
 import re
-from unicodedata import numeric
 
 from edged.text.chinese import measures, units
-from edged.text.chinese.numbers import call_digits, cardinal, digits, fraction, number, value
+from edged.text.chinese.numbers import call_digits, cardinal, digits, number
 from edged.text.chinese.rule import MASK, Rule, Scene, whole
 from edged.text.span import Span
 
@@ -19,22 +18,21 @@ _QUANTITY = re.compile(
     rf"(?<![\d.])(?P<sign>\+/-|[-+±~≈])?\s?(?P<a>{NUMBER})"
     rf"(?:\s?(?P<sep>[-~]|至|到)\s?(?P<bsign>(?<!-)[-+])?(?P<b>{NUMBER}))?(?P<scale>\s?[%‰])?"
 )
-_ANY_DIGITS = re.compile(r"\d+")
-_FRACTION = re.compile(
-    r"(?<![\d/.A-Za-z])(?P<sign>-)?(?:(?P<w>\d{1,3})[ ])?(?P<n>\d{1,5})/(?P<d>\d{1,5})(?![\d/]|\.\d)"
+_GROUPED = re.compile(  # 12 000; one group only where noughts or a colon tell
+    r"(?<![\d.A-Za-z])(?<![\dA-Za-z] )(?P<sign>[-+±~≈])?(?P<a>\d{1,3}(?:(?: \d{3}){2,4}| \d00|"
+    r"(?<=:\d) \d{3}|(?<=: \d) \d{3}"
+    r"|(?<=:\d\d) \d{3}|(?<=: \d\d) \d{3}))(?P<sep>(?!))?(?P<bsign>(?!))?(?P<b>(?!))?(?P<scale>(?!))?"
+    r"(?![\d.]| \d)"
 )
-_VULGAR = re.compile(r"(?<![\d.,])(\d{1,3})([¼½¾⅐-⅞])")
-_RATIO = re.compile(r"(?<![\d:.])\d{1,6}(?:\.\d{1,4})?(?:\s?:\s?\d{1,7}(?:\.\d{1,4})?){1,4}(?![\d:]|\.\d)")
-_SCORE_BEFORE = re.compile(r"(?:比分|胜|负|平|领先|击败|战胜|总分|得分|结果|赢|输)\D{0,4}$")
-_DASH_SCORE = re.compile(r"(?<![\d.-])(\d{1,3})-(\d{1,3})(?![\d.-])")
-_WINNER_BEFORE = re.compile(r"(?:比分|战胜|击败|领先|以)\D{0,2}$")
+_ANY_DIGITS = re.compile(r"\d+")
 _POWER = re.compile(
     rf"(?<![\d.A-Za-z])({NUMBER})(?:\^\(?([-+]?\d{{1,4}})\)?|([⁻⁺]?[⁰¹²³⁴-⁹]{{1,4}}))(?![\d.])"
 )
 _SCIENTIFIC = re.compile(rf"(?<![\d.A-Za-z])(-)?({NUMBER})[eE]([-+]?\d{{1,3}})(?![\dA-Za-z]|\.\d)")
 _TIMES = re.compile(rf"(?<![\d.A-Za-z])({NUMBER})((?:\s?[x×*X]\s?{NUMBER}){{1,4}})(?![\d.])")
 _CURRENT = re.compile(
-    rf"(?<![A-Za-z])(AC|DC)\s?(?P<a>{NUMBER})(?:\s?([-~])\s?(?P<b>{NUMBER}))?\s?(?P<u>[kmM]?[VA])(?![A-Za-z0-9])"
+    rf"(?<![A-Za-z])(AC|DC)\s?(?P<a>{NUMBER})(?:\s?([-~])\s?(?P<b>{NUMBER}))?\s?(?P<u>[kmM]?[VA])"
+    rf"(?![A-Za-z0-9])"
 )
 _CURRENT_AFTER = re.compile(r"\s?(AC|DC)(?![A-Za-z0-9])")
 _DIAMETER = re.compile(rf"(?<![A-Za-z])[ΦØø]\s?({NUMBER})(?![\d.])")
@@ -46,6 +44,8 @@ _SCALES = {"%": "百分之", "‰": "千分之"}
 _OPENING = "(（[【，,。;；:：=<>≤≥≠!！?？、/\"'|"
 _COUNTED_BEFORE = re.compile(rf"[\d{MASK}]\s?[\u4e00-\u9fff]{{1,3}}$")
 _MONEY_AFTER = re.compile(r"\s?[百千万亿]{0,2}(?:元|块|角|美元|美金|欧元|英镑|日元|港元|港币|人民币)")
+SCORE_BEFORE = re.compile(r"(?:比分|胜|负|平|领先|击败|战胜|总分|得分|结果|赢|输)\D{0,4}$")
+_QUOTED = 200  # characters before a mark of inches that are searched for a quotation
 _LONG = 8  # digits: longer numbers that count nothing are numbers of things
 
 
@@ -60,13 +60,13 @@ def _quantity(match: re.Match[str], scene: Scene) -> Span:
     start, end = match.span()
     sign, a, separator, b = match["sign"], match["a"], match["sep"], match["b"]
     before = masked[max(0, start - 6) : start]
-    if sign and not _stands(sign, before, spaced=match.start("a") - start > len(sign)):
+    if sign and not stands(sign, before, spaced=match.start("a") - start > len(sign)):
         start, sign = match.start("a"), None
     elif not sign:
         start = match.start("a")
     if match["scale"]:
         return Span(start, end, _scaled(match, sign, scene), "percent")
-    unit = _unit(scene, masked, end)
+    unit = unit_of(scene, masked, end)
     counted = unit is not None or measures.follows(masked, match.start("a"), end)
     long_name = len(a) >= _LONG and a.isdigit() and not counted and not separator
     said = call_digits(a) if long_name else _said(a, scene, counted and not sign)
@@ -93,7 +93,7 @@ def _with_rate(start: int, said: str, unit: units.Unit, masked: str) -> Span:
     return Span(start, other.end, f"{said}{unit.name}每{cardinal(rate[1])}{other.name}", "unit")
 
 
-def _stands(sign: str, before: str, spaced: bool) -> bool:
+def stands(sign: str, before: str, spaced: bool) -> bool:
     """Whether a sign belongs to the number after it alone, not to what stands before it as well.
 
     spaced: a blank stands between the sign and the number, as it does where the sign joins two.
@@ -115,12 +115,15 @@ def _between(match: re.Match[str], scene: Scene) -> str:
         after = scene.after(match.end())
         if after.lstrip()[:1] == "=":
             return "减"
-        if _SCORE_BEFORE.search(scene.before(match.start())):
+        if SCORE_BEFORE.search(scene.before(match.start())):
             return "比"
     return "到"
 
 
-def _unit(scene: Scene, masked: str, end: int) -> units.Unit | None:
+def unit_of(scene: Scene, masked: str, end: int) -> units.Unit | None:
+    """The unit of a number that ends at `end`, with its kind of current."""
+    if masked.startswith('"', end) and scene.view.count('"', max(0, end - _QUOTED), end) % 2 == 0:
+        return units.Unit(end + 1, "英寸")  # else it closes a quotation
     spaced = masked.startswith(" ", end)
     unit = units.read(masked, end + spaced, spaced)
     if unit is None:
@@ -142,37 +145,6 @@ def _scaled(match: re.Match[str], sign: str | None, scene: Scene) -> str:
     return said
 
 
-def _fraction(match: re.Match[str], scene: Scene) -> Span | None:
-    if not int(match["d"]):
-        return None
-    start = match.start("n") if match["w"] is None else match.start("w")
-    if scene.after(match.end()).lstrip()[:1] == "=" and not match["w"] and not match["sign"]:
-        return whole(match, f"{cardinal(match['n'])}除以{cardinal(match['d'])}", "math")
-    said = fraction(match["n"], match["d"])
-    if match["w"]:
-        said = f"{cardinal(match['w'])}又{said}"
-    if match["sign"] and _stands("-", scene.before(match.start(), 6), spaced=False):
-        return whole(match, f"负{said}", "fraction")
-    return Span(start, match.end(), said, "fraction")
-
-
-def _vulgar(match: re.Match[str], _: Scene) -> Span:
-    return whole(match, f"{cardinal(match[1])}又{value(numeric(match[2]))}", "fraction")
-
-
-def _ratio(match: re.Match[str], scene: Scene) -> Span:
-    parts = [number(part.strip()) for part in match.group().split(":")]
-    kind = "score" if _SCORE_BEFORE.search(scene.before(match.start())) else "ratio"
-    return whole(match, "比".join(parts), kind)
-
-
-def _dash_score(match: re.Match[str], scene: Scene) -> Span | None:
-    won = _WINNER_BEFORE.search(scene.before(match.start()))
-    if not won or units.read(scene.view, match.end(), spaced=False):
-        return None
-    return whole(match, f"{cardinal(match[1])}比{cardinal(match[2])}", "score")
-
-
 def _exponent(written: str) -> str:
     return f"{'负' if written[0] == '-' else ''}{cardinal(written.lstrip('+-'))}次方"
 
@@ -192,7 +164,7 @@ def _scientific(match: re.Match[str], _: Scene) -> Span:
 def _times(match: re.Match[str], scene: Scene) -> Span:
     factors = [match[1], *re.findall(NUMBER, match[2])]
     said = "乘".join(number(factor) for factor in factors)
-    unit = _unit(scene, match.string, match.end())
+    unit = unit_of(scene, match.string, match.end())
     end, name = (match.end(), "") if unit is None else (unit.end, unit.name)
     return Span(match.start(), end, said + name, "math" if unit is None else "unit")
 
@@ -206,7 +178,7 @@ def _current(match: re.Match[str], scene: Scene) -> Span:
 
 
 def _diameter(match: re.Match[str], scene: Scene) -> Span:
-    unit = _unit(scene, match.string, match.end())
+    unit = unit_of(scene, match.string, match.end())
     end, name = (match.end(), "") if unit is None else (unit.end, unit.name)
     named = scene.before(match.start(), 2) == "直径"
     return Span(match.start(), end, f"{'' if named else '直径'}{number(match[1])}{name}", "unit")
@@ -219,10 +191,7 @@ def _rest(match: re.Match[str], _: Scene) -> Span:
 # Before codes, which would take their letters, and after them.
 EARLY = (Rule(_CURRENT, _current, "C"), Rule(_SCIENTIFIC, _scientific, "eE"))
 RULES = (
-    Rule(_VULGAR, _vulgar, "¼½¾⅐⅑⅒⅓⅔⅕⅖⅗⅘⅙⅚⅛⅜⅝⅞"),
-    Rule(_FRACTION, _fraction, "/"),
-    Rule(_RATIO, _ratio, ":"),
-    Rule(_DASH_SCORE, _dash_score, "-"),
+    Rule(_GROUPED, _quantity, " "),
     Rule(_POWER, _power, "^⁰¹²³⁴⁵⁶⁷⁸⁹"),
     Rule(_TIMES, _times, "x×*X"),
     Rule(_DIAMETER, _diameter, "ΦØø"),

@@ -6,7 +6,18 @@ and none is tried twice at a place. Neighbours: the modules of this package have
 
 from __future__ import annotations
 
-from edged.text.chinese import codes, emoji, money, net, ordinals, quantities, signs, telephone, times
+from edged.text.chinese import (
+    codes,
+    emoji,
+    fractions,
+    money,
+    net,
+    ordinals,
+    quantities,
+    signs,
+    telephone,
+    times,
+)
 from edged.text.chinese.rule import Scene, collect
 from edged.text.chinese.view import View
 from edged.text.span import Options, Span, settled
@@ -22,6 +33,7 @@ _RULES = (
     *money.RULES,
     *telephone.RULES,
     *codes.RULES,
+    *fractions.RULES,
     *quantities.RULES,
     *codes.LETTER_RULES,
     *signs.RULES,

@@ -82,6 +82,7 @@ _SIGN = re.compile("|".join(map(re.escape, sorted(_SIGNS, key=len, reverse=True)
 _UPTO = re.compile(rf"(?<=[\w%℃]|{MASK})\s?~\s?(?=[\w]|{MASK})|~")
 _HYPHEN_UPTO = re.compile(rf"(?<=[\u4e00-\u9fff%]|{MASK})\s?-\s?(?={MASK})")
 _PER = re.compile(rf"(?<=[元角分块克斤吨升米件个台次瓶人天时{MASK}])/(?=[A-Za-zμ\u4e00-\u9fff])")
+_SQUARED_UNIT = re.compile("[\u3371-\u33df]")
 _STROKE = re.compile(r"/+")
 _TIMES = re.compile(rf"(?<={MASK})\s?\*\s?(?={MASK})|\*+")
 
@@ -163,6 +164,12 @@ def _per(match: re.Match[str], _: Scene) -> Span | None:
     return None if unit is None else Span(match.start(), unit.end, f"每{unit.name}", "unit")
 
 
+def _squared_unit(match: re.Match[str], _: Scene) -> Span | None:
+    """A unit in one character without a number."""
+    unit = units.read(match.string, match.start(), spaced=True)
+    return None if unit is None else Span(match.start(), unit.end, unit.name, "unit")
+
+
 def _stroke(match: re.Match[str], _: Scene) -> Span:
     return whole(match, "、", "markup")
 
@@ -180,6 +187,8 @@ MARKUP = (
 )
 ROMAN = (Rule(_ROMAN_WORD, _roman, "IVX"), Rule(_ROMAN_NAME, _roman_name, "IVX"))
 RULES = (
+    Rule(_PER, _per, "/"),
+    Rule(_SQUARED_UNIT, _squared_unit),
     Rule(_SQUARE, _square, "²³"),
     Rule(_NUMERAL, _numeral),
     Rule(_HYPHEN_UPTO, _hyphen, "-"),
@@ -188,6 +197,5 @@ RULES = (
     Rule(_TIMES, _times, "*"),
     Rule(_SIGN, _sign),
     Rule(_GREEK_LETTER, _greek),
-    Rule(_PER, _per, "/"),
     Rule(_STROKE, _stroke, "/"),
 )

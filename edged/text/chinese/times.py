@@ -13,18 +13,21 @@ from edged.text.chinese.rule import Rule, Scene, whole
 from edged.text.span import Span
 
 _YEAR = r"(?:1[5-9]|20|21)\d\d"
-_NOT_IN_NUMBER = r"(?<![\dA-Za-z.\-/:])"
+_NOT_IN_NUMBER = r"(?<![\dA-Za-z.\-/])(?<!\d:)"
 _DATE = re.compile(
     rf"{_NOT_IN_NUMBER}(?P<y>{_YEAR})(?P<s>[-/.])(?P<m>0?[1-9]|1[0-2])(?P=s)(?P<d>3[01]|[12]\d|0?[1-9])"
     r"(?:(?P<t>T)(?=\d\d:)|(?![\dA-Za-z]|[-/.]\d))"
 )
 # What is done on a day.
 _PLANNED = """前 之前 起 截止 到期 上午 下午 早上 晚上 周 星期 检修 保养 停电 停机 停产 维护 开会 盘点 交货
-出货 发货 到货 上线 开工 培训 巡检 点检 投产 放假 值班 交付 完工 复工 年检 校准 更换""".split()
+出货 发货 到货 上线 开工 培训 巡检 点检 投产 放假 调休 值班 交付 完工 复工 年检 校准 更换""".split()
+_MONTH_DAY = r"(?:0?[1-9]|1[0-2])/(?:3[01]|[12]\d|0?[1-9])"
 _SHORT = re.compile(
-    r"(?<![\dA-Za-z.\-/:])(0?[1-9]|1[0-2])/(3[01]|[12]\d|0?[1-9])"
-    rf"(?=\s?(?:{'|'.join(_PLANNED)}))"
+    rf"(?<![\dA-Za-z.\-/])(?<!\d[: ])(?P<a>{_MONTH_DAY})(?:\s?[-~至到]\s?(?P<b>{_MONTH_DAY}))?"
+    rf"(?![\d/A-Za-z%°\"]|[.,-]\d)"
 )
+_DAY_BEFORE = re.compile(r"(?:时间|日期|期限?|截止|截至|有效|于|定在|改到|自|从)[为是到:：\s]{0,3}$")
+_DAY_AFTER = re.compile(rf"\s?(?:{'|'.join(_PLANNED)}|\d{{1,2}}:\d\d)")
 _TOGETHER = re.compile(rf"(?<=日期)([:：]?\s?)({_YEAR})(0[1-9]|1[0-2])(3[01]|[12]\d|0[1-9])(?!\d)")
 _MONTH = re.compile(rf"{_NOT_IN_NUMBER}({_YEAR})[-/](0[1-9]|1[0-2])(?![\dA-Za-z]|[-/.:]\d)")
 _FOREIGN = re.compile(rf"{_NOT_IN_NUMBER}(\d{{1,2}})([/.-])(\d{{1,2}})\2({_YEAR})(?![\dA-Za-z]|[-/.]\d)")
@@ -40,12 +43,24 @@ _CLOCK = (
     r"(?::(?P<{0}second>[0-5]\d)(?:\.(?P<{0}part>\d{{1,6}}))?)?"
 )
 _TIME = re.compile(
-    rf"(?<![\d.:])(?:(?P<early>[AaPp])\.?[Mm]\.?\s?)?{_CLOCK.format('from_')}"
+    rf"(?<![\d.])(?<!\d:)(?:(?P<early>[AaPp])\.?[Mm]\.?\s?)?{_CLOCK.format('from_')}"
     rf"(?:\s?(?P<to>[-~至到])\s?{_CLOCK.format('to_')})?"
     r"(?:\s?(?P<late>[AaPp])\.?[Mm](?![A-Za-z])|(?P<zone>Z|[+-]\d\d(?::?00)?(?!\d)))?(?![\d:A-Za-z]|\.\d)"
 )
 _RATIO_BEFORE = re.compile(
     r"(?:比例尺?|比率|比值|比分|总分|以|按|率|领先|胜|败|负|平)\D{0,3}$|比[为是约：:\s]{0,3}$"
+)
+_IN_A_SUM = re.compile(r"\s?[=+×÷*]|\s?(?:英寸|mm|寸)")
+_SPANS = {"d": "天", "h": "小时", "m": "分", "s": "秒"}
+_LASTING = re.compile(
+    r"(?<![\dA-Za-z.-])(?=\d{1,5}\s?[dhm])(?:(?P<d>\d{1,5})\s?d(?=[ \d])(?:\s(?=\d))?)?(?:"
+    r"(?P<h>\d{1,4})\s?h(?:rs?)?(?![A-Za-z])(?:\s(?=\d))?)?"
+    r"(?:(?P<m>\d{1,4})\s?m(?:ins?)?(?![A-Za-z])(?:\s(?=\d))?)?(?:(?P<s>\d{1,4}(?:\.\d{1,3})?)\s?s"
+    r"(?:ec)?)?(?<!\s)(?![A-Za-z0-9])"
+)
+_FRENCH = re.compile(r"(?<![\dA-Za-z.:])([01]?\d|2[0-4])h([0-5]\d)(?![\dA-Za-z])")
+_HALF_DAY = re.compile(
+    r"(?<=[0-9])\s?[-~]\s?(?=(?:[上下]午|晚上?|中午|早上|凌晨|次日)\s?\d{1,2}[:点时])|(?<=周[一二三四五六日天])\s?-\s?(?=周)"
 )
 _SPENT_BEFORE = re.compile(
     r"(?:用时|耗时|时长|历时|倒计时|还剩|剩余|剩|持续|运行时间|周期|节拍|时间间隔)\D{0,4}$"
@@ -76,9 +91,39 @@ def _foreign(match: re.Match[str], scene: Scene) -> Span | None:
     return whole(match, _day(match[4], str(month), str(day)), "date")
 
 
-def _short(match: re.Match[str], _: Scene) -> Span:
-    """4/15 is a day only where a word says so; else it is a fraction."""
-    return whole(match, f"{cardinal(str(int(match[1])))}月{cardinal(str(int(match[2])))}日", "date")
+def _short(match: re.Match[str], scene: Scene) -> Span | None:
+    """4/15 is a day where a word says so, 12/7 is no fraction; else it is one."""
+    days = [tuple(map(int, part.split("/"))) for part in (match["a"], match["b"]) if part]
+    told = _DAY_AFTER.match(scene.view, match.end()) or _DAY_BEFORE.search(scene.before(match.start()))
+    if not told and (all(month <= day for month, day in days) or _IN_A_SUM.match(scene.view, match.end())):
+        return None
+    swapped = scene.options.date_order == "dmy" and all(day <= 12 for _, day in days)
+    said = (f"{cardinal(str(d if swapped else m))}月{cardinal(str(m if swapped else d))}日" for m, d in days)
+    return whole(match, "至".join(said), "date")
+
+
+def _lasting(match: re.Match[str], _: Scene) -> Span | None:
+    """2h30m, 3d 4h: two units and more of time; 12m alone is a length."""
+    given = [(name, match[name]) for name in "dhms" if match[name]]
+    if len(given) < 2:
+        return None
+    last = given[-1][0]
+    said = ""
+    for name, count in given:
+        unit = "分钟" if name == last == "m" else _SPANS[name]
+        said += number(count.lstrip("0") or "0", measured=True) + unit
+    return whole(match, said, "time")
+
+
+def _french(match: re.Match[str], _: Scene) -> Span:
+    """17h30."""
+    minutes = f"{_padded(match[2])}分" if match[2] != "00" else ""
+    return whole(match, f"{number(str(int(match[1])), measured=True)}点{minutes}", "time")
+
+
+def _half_day(match: re.Match[str], _: Scene) -> Span:
+    """The hyphen of 8:00-下午5:00 and of 周一-周五."""
+    return whole(match, "到" if match.string[match.start() - 1] >= "\u4e00" else "至", "range")
 
 
 def _together(match: re.Match[str], _: Scene) -> Span:
@@ -118,7 +163,8 @@ def _spent(match: re.Match[str]) -> str:
     part = f"点{digits(match['from_part'])}" if match["from_part"] else ""
     if not match["from_second"]:
         return f"{number(first, measured=True)}分{number(second)}秒"
-    return f"{number(first, measured=True)}小时{number(second)}分{number(third)}{part}秒"
+    hours = f"{number(first, measured=True)}小时" if first != "0" else ""
+    return f"{hours}{number(second)}分{number(third)}{part}秒"
 
 
 def _zone(written: str | None) -> str:
@@ -155,5 +201,8 @@ RULES = (
     Rule(_YEARS, _years, "年"),
     Rule(_SHORT_YEAR, _year_digits, "年"),
     Rule(_YEAR_NAME, _year_digits, "届款版赛财学年"),
+    Rule(_FRENCH, _french, "h"),
+    Rule(_LASTING, _lasting, "hmd"),
+    Rule(_HALF_DAY, _half_day, "-~"),
     Rule(_TIME, _time, ":"),
 )

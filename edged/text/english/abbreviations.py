@@ -32,7 +32,7 @@ _POINTED = {
 # with or without a point, before a number or a single letter
 _BEFORE_NUMBER = {
     "Rev": "Revision", "rev": "revision", "Fig": "Figure", "fig": "figure", "Figs": "Figures",
-    "Sec": "Section", "Ch": "Chapter", "ch": "chapter", "Vol": "Volume", "vol": "volume",
+    "Sec": "Section", "Sect": "Section", "Ch": "Chapter", "ch": "chapter", "Vol": "Volume", "vol": "volume",
     "Eq": "Equation", "No": "Number", "no": "number", "Nr": "Number",
     "Art": "Article", "pp": "pages", "p": "page", "App": "Appendix",
     "Tab": "Table", "Ver": "Version", "ver": "version", "Mk": "Mark", "Pos": "Position",

@@ -16,6 +16,11 @@ SIGNS = {
     "'": "apostrophe", "(": "open parenthesis", ")": "close parenthesis", "*": "star",
 }  # fmt: skip
 _PART = re.compile(r"[A-Za-z]+|\d+|.", re.S)
+_FILE_PART = re.compile(r"[A-Za-z]+|\d+(?:\.\d+)*|.", re.S)
+_ENDINGS = (
+    "pdf|txt|csv|xlsx?|docx?|pptx?|zip|gz|tar|7z|log|json|xml|ya?ml|ini|cfg|conf|bin|hex|elf|exe|dll|so|py|sh|bat|dwg|dxf|step|stp"
+    "|stl|png|jpe?g|gif|bmp|svg|mp[34]|wav|html?|md|db|sql|bak|iso|img|nc|gcode"
+)
 
 
 def spoken(address: str) -> str:
@@ -35,6 +40,23 @@ def _url(match: re.Match[str], say: Say) -> Reading:
 
 def _email(match: re.Match[str], say: Say) -> Reading:
     return Reading("email", spoken(match[0]))
+
+
+def _file(match: re.Match[str], say: Say) -> Reading:
+    """report_v2.1.pdf: words, and figures as in a version."""
+    read = []
+    for part in _FILE_PART.findall(match[0]):
+        if part[0].isdigit():
+            read.append(
+                numbered(part, say)
+                if "." in part
+                else words.digits(part)
+                if len(part) > 4
+                else say.number(part)
+            )
+        else:
+            read.append(letters(part) if part.isalpha() else SIGNS[part])
+    return Reading("identifier", " ".join(read))
 
 
 def _ipv4(match: re.Match[str], say: Say) -> Reading | None:
@@ -89,6 +111,11 @@ _WORDS = (
 RULES: list[Rule] = [
     rule(shapes.EMAIL, _email, digits=False),
     rule(shapes.URL, _url, digits=False),
+    rule(
+        rf"(?<![\w.@/-])(?=[A-Za-z_.-]{{0,24}}\d)[A-Za-z0-9]{{1,24}}(?:[-_.][A-Za-z0-9]{{1,24}}){{0,8}}\.(?:{_ENDINGS})"
+        r"(?![\w/@-]|\.\w)",
+        _file,
+    ),
     rule(shapes.MAC, _mac),
     rule(shapes.IPV4, _ipv4),
     rule(shapes.IPV6, _ipv6),

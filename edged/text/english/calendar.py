@@ -13,9 +13,9 @@ _MONTH = (
     r"(?P<month>January|February|March|April|May|June|July|August|September|October|November|December"
     r"|(?:Jan|Feb|Mar|Apr|Jun|Jul|Aug|Sept?|Oct|Nov|Dec)\b\.?)"
 )
-_DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
-_DAY_OF = {name[:3]: name for name in _DAYS} | {"Tues": "Tuesday", "Thur": "Thursday", "Thurs": "Thursday"}
-_SHORT_DAY = "Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
+DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+_DAY_OF = {name[:3]: name for name in DAYS} | {"Tues": "Tuesday", "Thur": "Thursday", "Thurs": "Thursday"}
+SHORT_DAY = "Mon|Tues?|Wed|Thu(?:rs?)?|Fri|Sat|Sun"
 
 
 def date(year: int | None, month: int, day: int | None, say: Say) -> str | None:
@@ -156,10 +156,12 @@ _NOT_COUNTED = (
 )
 
 RULES: list[Rule] = [
-    rule(rf"(?<![\w.,:/-])(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?=T\d|{_END})", _year_first),
-    rule(rf"(?<![\w.,:/-])(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_END}", _year_last),
+    rule(rf"(?<![\w.,/-])(?<!\d:)(\d{{4}})([-/.])(\d{{1,2}})\2(\d{{1,2}})(?=T\d|{_END})", _year_first),
+    rule(rf"(?<![\w.,/-])(?<!\d:)(\d{{1,2}})([/.-])(\d{{1,2}})\2(\d{{4}}|\d{{2}}){_END}", _year_last),
     rule(r"(?<![\w.-])(\d{4})-W(\d{2})(?![\w-])", _week),
-    rule(r"(?<![\w.,:/-])(?P<m>0?[1-9]|1[0-2])/(?P<year>(?:19|20)\d\d)(?![\w/%°]|[.,]\d|-\d)", _slashed),
+    rule(
+        r"(?<![\w.,/-])(?<!\d:)(?P<m>0?[1-9]|1[0-2])/(?P<year>(?:19|20)\d\d)(?![\w/%°]|[.,]\d|-\d)", _slashed
+    ),
     rule(
         rf"(?<!\w){_MONTH} (?P<day>\d{{1,2}}) ?[-–] ?(?P<last>\d{{1,2}})(?![\w:%°/]|[.,]\d|-\d)(?:,? "
         rf"(?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d))?",
@@ -171,7 +173,7 @@ RULES: list[Rule] = [
         _month_day,
     ),
     rule(
-        rf"(?<![\w.,:/-])(?:[Tt]he )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[ -](?:of )?{_MONTH}(?![\w])"
+        rf"(?<![\w.,/-])(?<!\d:)(?:[Tt]he )?(?P<day>\d{{1,2}})(?:st|nd|rd|th)?[ -](?:of )?{_MONTH}(?![\w])"
         r"(?:,?[ -](?P<year>[12]\d{3})(?![\w:%]|[.,]\d))?",
         _day_month,
     ),
@@ -186,12 +188,13 @@ RULES: list[Rule] = [
     rule(rf"(?<!\w){_MONTH},? (?P<year>[12]\d{{3}})(?![\w:%]|[.,]\d)", _month_year),
     rule(r"(?<![\w])Q([1-4])[ /-](\d{4})(?!\w)", _quarter),
     rule(
-        r"(?<![\w.,:/-])((?:1[5-9]|20)\d\d) ?[-–] ?((?:1[5-9]|20)\d\d|\d\d)(?![\w%°/-]|[.,]\d| ?[A-Za-z°%])",
+        r"(?<![\w.,/-])(?<!\d:)((?:1[5-9]|20)\d\d) ?[-–] ?((?:1[5-9]|20)\d\d|\d\d)(?![\w%°/-]|[.,]\d"
+        r"| ?[A-Za-z°%])",
         _years,
     ),
     rule(r"(?<![\w.,])((?:1[0-9]|20)\d0)'?s(?!\w)", _decade),
     rule(r"(?<!\w)'([2-9]0)s(?!\w)", _decade),
     rule(rf"(?<!\w)(?:{_YEAR_WORDS}) (?P<it>(?:1[1-9]|20)\d\d)(?!\w|[.,:/]\d|-\d){_NOT_COUNTED}", _year),
-    rule(rf"(?<!\w)({_SHORT_DAY})\.?[-–]({_SHORT_DAY})(?!\w)\.?", _weekdays, digits=False),
-    rule(rf"(?<!\w)(?P<it>(?:{_SHORT_DAY})\.?)(?=,? ?\ufdd0)", _weekday),
+    rule(rf"(?<!\w)({SHORT_DAY})\.?[-–]({SHORT_DAY})(?!\w)\.?", _weekdays, digits=False),
+    rule(rf"(?<!\w)(?P<it>(?:{SHORT_DAY})\.?)(?=,? ?\ufdd0)", _weekday),
 ]

@@ -34,10 +34,10 @@ def _hour_minute(hour: int, minute: int, half: bool, seconds: bool, say: Say) ->
     said = say.cardinal(hour)
     if minute:
         return f"{said} {'oh ' if minute < 10 else ''}{say.cardinal(minute)}"
-    if half:
+    if half and not seconds:
         return said
     if seconds:
-        return f"{said} zero zero" if hour == 0 else f"{said} hundred"
+        return f"{said} o'clock" if 1 <= hour <= 12 else f"{said} hundred hours"
     return f"{said} o'clock" if 1 <= hour <= 12 else f"{said} hundred"
 
 
@@ -66,6 +66,11 @@ def _one(match: re.Match[str], say: Say) -> Reading | None:
     return Reading("time", ("at " if match["at"] else "") + said + _zone(match["zone"], say))
 
 
+def _french(match: re.Match[str], say: Say) -> Reading:
+    """17h00."""
+    return Reading("time", _hour_minute(int(match["h"]), int(match["m"]), False, False, say))
+
+
 def _range(match: re.Match[str], say: Say) -> Reading | None:
     first, second = _time(match, 1, say), _time(match, 2, say)
     return Reading("range", f"{first} to {second}") if first and second else None
@@ -83,6 +88,17 @@ def _hour_range(match: re.Match[str], say: Say) -> Reading | None:
     return Reading("range", f"{say.cardinal(first)} to {say.cardinal(second)}{_noon(match['half1'], match)}")
 
 
+def _half_range(match: re.Match[str], say: Say) -> Reading | None:
+    """9am-5pm."""
+    first, second = int(match["first"]), int(match["hour"])
+    if not (1 <= first <= 12 and 1 <= second <= 12):
+        return None
+    half = " A M" if "a" in match["half1"].lower() else " P M"
+    return Reading(
+        "range", f"{say.cardinal(first)}{half} to {say.cardinal(second)}{_noon(match['half2'], match)}"
+    )
+
+
 def _military(match: re.Match[str], say: Say) -> Reading | None:
     hour, minute = match["it"][:2], match["it"][2:]
     if int(hour) > 24 or int(minute) > 59:
@@ -92,6 +108,27 @@ def _military(match: re.Match[str], say: Say) -> Reading | None:
         return Reading("time", f"{first} hundred")
     low = f"oh {words.ONES[int(minute)]}" if minute[0] == "0" else say.cardinal(int(minute))
     return Reading("time", f"{first} {low}")
+
+
+def _passed(match: re.Match[str], say: Say) -> Reading:
+    """Runtime 01:23:45 is no time of day."""
+    return Reading("time", _spent(say, h=match["h"], m=match["m"], s=match["s"]))
+
+
+def _span(match: re.Match[str], say: Say) -> Reading | None:
+    """2h 30m, 3d 4h: two units and more of time; 12m alone is a length."""
+    given = {name: match[name] for name in "dhms" if match[name]}
+    return Reading("time", _spent(say, **given)) if len(given) > 1 else None
+
+
+def _spent(say: Say, **counts: str) -> str:
+    said = []
+    for name, count in counts.items():
+        figures = count.lstrip("0") or "0"
+        figures = "0" + figures if figures[0] == "." else figures
+        if figures != "0":
+            said.append(f"{say.number(figures)} {_UNITS[name]}{'' if figures == '1' else 's'}")
+    return " ".join(said) or "zero seconds"
 
 
 def _ratio(match: re.Match[str], say: Say) -> Reading:
@@ -106,6 +143,12 @@ def _score(match: re.Match[str], say: Say) -> Reading:
 
 _EDITION = re.compile(r"(\d{3,6}):((?:19|20)\d\d)")  # of a standard: ISO 9001:2015
 _N = r"\d{1,9}(?:\.\d{1,9})?"
+_UNITS = {"d": "day", "h": "hour", "m": "minute", "s": "second"}
+_PASSING = (
+    "[Rr]un ?time|[Ee]lapsed|[Dd]uration|[Uu]ptime|[Dd]owntime|[Rr]emaining|[Cc]ountdown|[Tt]ook"
+    "|[Tt]ime left|[Cc]ycle time"
+)
+_PASSED = r"(?P<h>\d{1,4}):(?P<m>[0-5]\d):(?P<s>[0-5]\d(?:\.\d{1,6})?)"
 _RATIO_WORDS = (
     "[Rr]atio|[Ss]cale|[Aa]spect|[Mm]ix(?:ture|ing)?|[Gg]ear(?:ing)?|[Rr]eduction|[Oo]dds|[Dd]ilut(?:ion"
     "|e|ed)"
@@ -117,21 +160,43 @@ _GAME = (
 )
 
 RULES: list[Rule] = [
+    rule(rf"(?<!\w)(?:{_PASSING})(?: time)?(?: is| was| of)?:? ?(?P<it>{_PASSED})(?![\w:]|\.\d)", _passed),
+    rule(rf"(?<![\w.,])(?<!\d:)(?P<it>{_PASSED})(?= (?:elapsed|remaining|left)\b)", _passed),
+    rule(
+        r"(?<![\w.,-])(?=\d{1,5} ?[dhm])(?:(?P<d>\d{1,5}) ?d(?:ays?)?(?=[ \d])(?: (?=\d))?)?(?:"
+        r"(?P<h>\d{1,4}) ?h(?:rs?)?(?![A-Za-z])(?: (?=\d))?)?"
+        r"(?:(?P<m>\d{1,4}) ?m(?:ins?)?(?![A-Za-z])(?: (?=\d))?)?(?:(?P<s>\d{1,4}(?:\.\d{1,3})?) ?s"
+        r"(?:ecs?)?)?(?<! )(?!\w)",
+        _span,
+    ),
     rule(
         rf"(?<!\w)(?:{_RATIO_WORDS})(?: (?:is|of|was|at|to|by|the))?:? (?P<it>{_N}"
         rf"(?:(?: : |:){_N}){{1,3}})(?![\w:]|\.\d)",
         _ratio,
     ),
-    rule(rf"(?<![\w.,:])(?P<it>{_N}(?:(?: : |:){_N}){{1,3}})(?= (?:{_RATIO_WORDS}|gearbox)\b)", _ratio),
-    rule(rf"(?<!\w)(?:{_GAME}):? (?P<it>\d{{1,3}}[-–:]\d{{1,3}})(?![\w%:/-]|\.\d)", _score),
-    rule(rf"(?<![\w.,:]){_clock(1)} ?(?:-|–|to) ?{_clock(2)}", _range),
-    rule(rf"(?:(?<=\ufdd0)(?P<at>T)|(?<![\w.,:])){_clock(1)}(?P<zone>Z(?!\w)|[+-]\d\d:?\d\d(?!\d))?", _one),
     rule(
-        rf"(?<![\w.,:])(?P<first>\d{{1,2}}) ?[-–] ?(?P<hour>\d{{1,2}})(?= ?[AaPp]\.?[Mm]){_HALF.format(n=1)}",
+        rf"(?<![\w.,])(?<!\d:)(?P<it>{_N}(?:(?: : |:){_N}){{1,3}})(?= (?:{_RATIO_WORDS}|gearbox)\b)", _ratio
+    ),
+    rule(rf"(?<!\w)(?:{_GAME}):? (?P<it>\d{{1,3}}[-–:]\d{{1,3}})(?![\w%:/-]|\.\d)", _score),
+    rule(rf"(?<![\w.,])(?<!\d:){_clock(1)} ?(?:-|–|to) ?{_clock(2)}", _range),
+    rule(
+        rf"(?:(?<=\ufdd0)(?P<at>T)|(?<![\w.,])(?<!\d:)){_clock(1)}(?P<zone>Z(?!\w)|[+-]\d\d:?\d\d"
+        rf"(?!\d))?(?:h(?!\w))?",
+        _one,
+    ),
+    rule(r"(?<![\w.,])(?<!\d:)(?P<h>[01]?\d|2[0-4])h(?P<m>[0-5]\d)(?!\w)", _french),
+    rule(
+        rf"(?<![\w.,])(?<!\d:)(?P<first>\d{{1,2}}) ?[-–] ?(?P<hour>\d{{1,2}})"
+        rf"(?= ?[AaPp]\.?[Mm]){_HALF.format(n=1)}",
         _hour_range,
     ),
-    rule(rf"(?<![\w.,:])(?P<hour>\d{{1,2}})(?= ?[AaPp]\.?[Mm]){_HALF.format(n=1)}", _hour),
+    rule(
+        rf"(?<![\w.,])(?<!\d:)(?P<first>\d{{1,2}}){_HALF.format(n=1)}(?<=[mM.]) ?[-–] ?"
+        rf"(?P<hour>\d{{1,2}}){_HALF.format(n=2)}(?<=[mM.])",
+        _half_range,
+    ),
+    rule(rf"(?<![\w.,])(?<!\d:)(?P<hour>\d{{1,2}})(?= ?[AaPp]\.?[Mm]){_HALF.format(n=1)}", _hour),
     rule(r"(?<![\w.,:-])(?P<it>[0]\d[0-5]\d)(?= ?(?:hours|hrs)\b)", _military),
     rule(r"(?<!\w)[Aa]t (?P<it>[0-2]\d[0-5]\d)(?= (?:hours|hrs)\b)", _military),
-    rule(rf"(?<![\w.,:])(?P<it>{_N}(?:(?: : |:){_N}){{1,3}})(?![\w:]|\.\d)", _ratio),
+    rule(rf"(?<![\w.,])(?<!\d:)(?P<it>{_N}(?:(?: : |:){_N}){{1,3}})(?![\w:]|\.\d)", _ratio),
 ]

@@ -12,6 +12,9 @@ from edged.text.english.rule import Reading, Rule, Say, rule
 _FROM_TO = re.compile(r"([A-Z]{1,2})(\d{1,4})-\1(\d{1,4})")  # V1-V4
 _RUN = re.compile(r"[A-Za-z]+|\d+|[-/._]")
 _MARKS = {"-": "dash", "/": "slash", ".": "dot", "_": "underscore"}
+_SEVERAL = re.compile(r"(,? (?:and|or) |, ?| ?/ ?)(?=\d{3})")
+_FEWEST = 7  # digits of a telephone number with its country
+_THOUSANDS = re.compile(r"\+\d{1,3}(?: \d{3}){1,2}")
 
 
 def exact(code: str) -> str:
@@ -65,8 +68,16 @@ def _code(match: re.Match[str], say: Say) -> Reading | None:
 
 
 def _pointed(match: re.Match[str], say: Say) -> Reading:
-    """Letters before a number with a point: PM2.5."""
-    return Reading("identifier", f"{letters(match[1])} {say.number(match[2])}")
+    """Letters before a number with a point: PM2.5, Y-3.2; of an axis the hyphen is a sign."""
+    minus = "minus " if match["joint"] == "-" and match[1] in "XYZxyz" else ""
+    return Reading("identifier", f"{letters(match[1])} {minus}{say.number(match['figures'])}")
+
+
+def _lettered(match: re.Match[str], say: Say) -> Reading:
+    """A number with a point before letters that are no unit: 2.1a, 23.4C."""
+    return Reading(
+        "identifier", f"{' point '.join(map(say.number, match[1].split('.')))} {words.spell(match[2])}"
+    )
 
 
 def _named(match: re.Match[str], say: Say) -> Reading | None:
@@ -95,6 +106,18 @@ def _telephone(match: re.Match[str], say: Say) -> Reading:
     return Reading("telephone", _dialled(match[0]))
 
 
+def _abroad(match: re.Match[str], say: Say) -> Reading | None:
+    """+49 30 123456; but +1250, +12.5 and +1 250 000 are numbers, +1250-1300 is a range."""
+    text = match[0]
+    parts = re.split(r"[ ()-]+", text.strip(" -"))
+    count = sum(map(str.isdigit, text))
+    if count < _FEWEST or _THOUSANDS.fullmatch(text) or (len(parts) == 1 and "." in text):
+        return None
+    if len(parts) > 1 and (sum(map(str.isdigit, parts[0])) > 3 or (len(parts) == 2 and count < _FEWEST + 2)):
+        return None
+    return Reading("telephone", _dialled(text))
+
+
 def _dialled(text: str) -> str:
     """Groups with pauses: five five five, zero one nine nine; ext. becomes extension."""
     said = []
@@ -107,7 +130,11 @@ def _dialled(text: str) -> str:
 
 
 def _called(match: re.Match[str], say: Say) -> Reading:
-    return Reading("telephone", _dialled(match["it"]))
+    """One number, or several with what stands between them."""
+    parts = _SEVERAL.split(match["it"])
+    parts[::2] = map(_dialled, parts[::2])
+    parts[1::2] = (" slash " if "/" in joint else f"{joint.rstrip()} " for joint in parts[1::2])
+    return Reading("telephone", "".join(parts))
 
 
 def _thread(match: re.Match[str], say: Say) -> Reading:
@@ -116,8 +143,14 @@ def _thread(match: re.Match[str], say: Say) -> Reading:
     return Reading("identifier", "M " + " by ".join(say.number(part) for part in parts))
 
 
+def _plate(match: re.Match[str], say: Say) -> Reading:
+    return Reading("identifier", exact(match["it"]))
+
+
 def _number_sign(match: re.Match[str], say: Say) -> Reading:
     figures = match["number"]
+    if "-" in figures:
+        return Reading("identifier", f"number {exact(figures)}")
     plain = words.digits(figures) if len(figures) >= 7 else say.number(figures)
     return Reading("identifier", f"number {plain}")
 
@@ -128,32 +161,56 @@ _STRONG = (
     r"|ID|[Aa]ccount|[Tt]racking|[Pp]asscode|[Pp]assword|[Bb]arcode|[Pp]ostcode|[Zz]ip|ZIP|[Ss]erials?"
 )
 _WEAK = (
-    r"[Oo]rder|[Bb]atch|[Ll]ot|[Cc]ode|[Ee]rror|[Ff]ault|[Aa]larm|[Rr]oom|[Ff]light|[Tt]icket|[Cc]ase|[Jj]ob|[Tt]ag|[Bb]adge|[Ii]nvoice"
-    r"|[Ee]xtension|[Ee]xt|[Rr]eference|[Rr]ef|PO|RMA|UN|[Mm]odel|[Aa]sset|[Ll]ocker|[Tt]rain|[Bb]us|[Hh]ighway|[Cc]hannel"
+    r"[Oo]rder|[Bb]atch|[Ll]ot|[Cc]ode|[Ee]rror|[Ff]ault|[Aa]larm|[Rr]oom|[Ff]light|[Tt]icket|[Cc]ase"
+    r"|[Jj]ob|[Tt]ag|[Bb]adge|[Ii]nvoice"
+    r"|[Ee]xtension|[Ee]xt|[Rr]eference|[Rr]ef|PO|RMA|UN|[Mm]odel|[Aa]sset|[Ll]ocker|[Tt]rain|[Bb]us"
+    r"|[Hh]ighway|[Cc]hannel"
 )
 _JOINT = r"\.?(?: (?:no\.?|number|nr\.?|code|is))?(?: ?[:=])? ?"
 _DIAL = (
-    r"[Cc]all|[Dd]ial|[Tt]el(?:ephone)?|[Pp]hone|[Ff]ax|[Mm]obile|[Cc]ell|[Ee]xt(?:ension)?|[Pp]ager"
+    r"[Cc]all|[Dd]ial|[Ee]mergency (?:numbers?|lines?|services?|calls?)|[Tt]el(?:ephone)?|[Pp]hone"
+    r"|[Ff]ax|[Mm]obile|[Cc]ell|[Ee]xt(?:ensions?)?|[Pp]ager"
     r"|[Hh]otline"
 )
 
 FIRST: list[Rule] = [
     rule(
-        rf"(?<![\w-])(?:{_STRONG}){_JOINT}#?(?P<it>[A-Za-z0-9](?:[A-Za-z0-9]|[-/._](?=[A-Za-z0-9])){{1,47}})(?![\w])",
+        rf"(?<![\w-])(?:{_STRONG}){_JOINT}#?(?P<it>[A-Za-z0-9](?:[A-Za-z0-9]|[-/._]"
+        rf"(?=[A-Za-z0-9])){{1,47}})(?![\w])",
         _named,
+    ),
+    rule(
+        r"(?<!\w)(?:[Pp]late|[Rr]egistration)(?: (?:[Nn]umber|[Nn]o\.?))?:? (?P<it>[A-Z]{1,3}[- ]"
+        r"(?:[A-Z]{1,2} ?)?\d{1,4}[A-Z]{0,3})(?!\w)",
+        _plate,
+    ),
+    rule(
+        r"(?<!\w)(?:[Pp]art|[Ii]tem|[Aa]rticle|[Dd]rawing|[Mm]odel|[Tt]ype)s?:? (?P<it>\d{1,6}"
+        r"(?:\.\d{1,6}){1,3}-\d{1,6}(?:\.\d{1,6}){0,3})(?![\w/°%-]|[.,]\d| ?[%°]| (?:[kcdmMµ]?[mgVAWΩ]"
+        r"|[kM]Pa|bar)(?!\w))",
+        _plate,
     ),
     rule(
         r"(?<![\w.,+-])(?:\+?1[ .-]?)?\(\d{3}\)[ .-]?\d{3}[ .-]\d{4}(?:,? ?(?:ext\.?|x) ?\d{1,6})?(?![\w-])"
         r"|(?<![\w.,+-])(?:\+?1[ .-])?\d{3}([ .-])\d{3}\1\d{4}(?:,? ?(?:ext\.?|x) ?\d{1,6})?(?![\w-]|\.\d)"
-        r"|(?<![\w.,+-])\d{3}-\d{4}(?:,? ?(?:ext\.?|x) ?\d{1,6})?(?![\w-]|\.\d)"
-        r"|(?<![\w+])\+\d{1,3}(?:[ .-]?(?:\(0\)|\(\d{1,4}\)|\d{1,5})){2,6}(?![\w-]|\.\d)"
-        r"|(?<![\w+])\+\d{8,15}(?!\w)",
+        r"|(?<![\w.,+-])\d{3}-\d{4}(?:,? ?(?:ext\.?|x) ?\d{1,6})?(?![\w-]|\.\d)",
         _telephone,
     ),
     rule(
-        rf"(?<!\w)(?:{_DIAL})(?: (?:us|me|him|her|at|on|number|no\.|is))?\.?:? ?(?P<it>\d{{2,5}}"
-        rf"(?:[ -]\d{{2,5}}){{1,4}}|\d{{3,15}})(?![\w-]|[.,:]\d)",
+        r"(?<![\w+])\+[1-9]\d{0,2}(?:[ .-]?(?:\(0\)|\(\d{1,4}\)|\d{1,5})){2,6}(?![\w-]|\.\d)"
+        r"|(?<![\w+])\+[1-9]\d{7,14}(?!\w)",
+        _abroad,
+    ),
+    rule(
+        rf"(?<!\w)(?:{_DIAL})(?: (?:us|me|him|her|at|on|numbers?|no\.|is|are))?\.?:? ?(?P<it>\d{{2,5}}"
+        rf"(?:[ -]\d{{2,5}}){{1,4}}|\d{{3,15}}(?:(?:, ?| ?/ ?|,? (?:and|or) )\d{{3,15}}(?![\w-]"
+        rf"|[.:]\d)){{0,8}})(?![\w-]|[.,:]\d)",
         _called,
+    ),
+    rule(
+        rf"(?<![\w-])(?:[Oo]rder|[Bb]atch|[Ll]ot|[Tt]icket|[Cc]ase|[Jj]ob|[Ii]nvoice|PO|RMA"
+        rf"|[Aa]sset){_JOINT}(?P<it>\d{{3,12}}-\d{{1,12}})(?![\w/°%]|[-.,:]\d| ?[%°])",
+        _plate,
     ),
     rule(
         rf"(?<![\w-])(?:{_WEAK}){_JOINT}(?P<it>#?\d{{3,18}})(?![\w/°%]|[-.,:]\d| ?[°%])",
@@ -164,15 +221,21 @@ THREADS: list[Rule] = [
     rule(rf"(?<!\w)M(?P<sizes>\d{{1,3}}(?:\.\d)?(?:[x×X]{N}){{1,2}})(?!\w|\.\d)", _thread),
 ]
 CODES: list[Rule] = [
-    rule(r"(?<![\w.])([A-Za-z]{1,8})(\d{1,9}\.\d{1,9})(?!\w|\.\d)", _pointed),
-    rule(r"(?:(?<![\w&])(?:#|№ ?)|(?<!\w)[Nn]o\. ?)(?P<number>\d{1,18})(?!\w|[.,]\d)", _number_sign),
+    rule(r"(?<![\w.])([A-Za-z]{1,24})(?P<joint>[-_]?)(?P<figures>\d{1,9}\.\d{1,9})(?!\w|[.-]\d)", _pointed),
+    rule(r"(?<![\w.,])((?:\d{1,9}\.){1,4}\d{1,9})([A-Za-z]{1,2})(?![\w']|[.-]\w)", _lettered),
+    rule(
+        r"(?:(?<![^\WA-Z])(?<![&])(?:#|№ ?)|(?<!\w)[Nn]o\. ?)(?P<number>\d{1,18}(?:-\d{1,12}){0,3})"
+        r"(?!\w|[.,]\d)",
+        _number_sign,
+    ),
     rule(
         r"(?<![^\W_])(?<![\d][.,])[A-Za-z0-9]{1,24}(?:[-_/](?=[A-Za-z0-9-]{0,12}\d)[A-Za-z0-9]{1,24}){0,5}"
         r"(?:-[A-Z]{1,3})?(?![^\W_])",
         _code,
     ),
     rule(
-        r"(?<![\w.,-])\d{1,12}(?:-\d{1,12}){2,6}(?![\w-])|(?<![\w.,-])0\d{1,11}-\d{1,12}(?![\w-])|(?<![\w.,-])\d{1,12}-0\d{1,11}(?![\w-]|[.,]\d)",
+        r"(?<![\w.,-])\d{1,12}(?:-\d{1,12}){2,6}(?![\w-])|(?<![\w.,-])0\d{1,11}-\d{1,12}(?![\w-])|"
+        r"(?<![\w.,-])\d{1,12}-0\d{1,11}(?![\w-]|[.,]\d)",
         _groups,
     ),
 ]

@@ -46,6 +46,8 @@ _SCALES = {
 def amount(number: str, scale: str | None, currency: str, say: Say) -> str:
     """5.30 dollars -> five dollars and thirty cents; 1.5 million -> one point five million dollars."""
     one, many, small, smalls = _CURRENCIES[currency]
+    if number.rfind(",") > number.rfind(".") >= 0:  # 1.234,56 as in Europe
+        number = number.translate(str.maketrans(",.", ".,"))
     plain = number.replace(",", "")
     if scale:
         return f"{say.number(plain)} {_SCALES.get(scale, scale)} {many}"
@@ -81,7 +83,7 @@ def _cents(match: re.Match[str], say: Say) -> Reading:
     return Reading("money", f"{say.number(match[1])} {'cent' if match[1] == '1' else 'cents'}")
 
 
-_N = r"(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})(?:\.\d{1,12})?"
+_N = r"(?:\d{1,3}(?:\.\d{3}){1,4},\d{2}|(?:\d{1,3}(?:,\d{3}){1,5}|\d{1,18})(?:\.\d{1,12})?)"
 _SIGNS = "|".join(sorted(map(re.escape, _CURRENCIES), key=len, reverse=True))
 _SCALE = (
     r"(?: ?(?P<scale>(?:hundred|thousand|million|billion|trillion|bn|mn|tn|MM|[kKmMbBT])(?![A-Za-z0-9])))?"

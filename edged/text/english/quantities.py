@@ -5,19 +5,16 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
-from edged.text.english import units, words
+from edged.text.english import labels, units, words
 from edged.text.english.rule import Reading, Rule, Say, rule
 
-N = r"(?:(?:\d{1,3}(?:,\d{3}){1,5}(?!\d)|\d{1,18})(?:\.\d{1,18})?|\.\d{1,18})"
+N = (
+    r"(?:\d{1,3}(?:\.\d{3}){1,4},\d{1,2}(?!\d)|(?:\d{1,3}(?:,\d{3}){1,5}(?!\d)|\d{1,18})(?:\.\d{1,18})?"
+    r"|\.\d{1,18})"
+)
 SIGN = r"(?:(?P<sign>\+/-|[±∓]|(?<![\w)\]%°.\ufdd0])[-+−–]|−) ?)?"
 _NEXT = r"(?:\+/-|[±+−-])?"
-LABELS = (
-    "Door Line Gate Zone Room Building Section Unit Terminal Platform Bay Track Level Floor Row Seat "
-    "Class Type Model Figure Table Appendix Step Station Dock Exit Hall Machine Robot Conveyor Belt "
-    "Pump Valve Cell Ar Sector Block Lane Channel Slot Port Bus Route Apartment Suite Stage Phase Group "
-    "Area Panel Cabinet Rack Aisle Wing Tank Motor Axis Press"
-).split()
-_LABEL = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(LABELS)})s? (?:number )?$", re.I)
+_NOUN_NEXT = re.compile(r" [a-z]{3,}")
 _LETTER = re.compile(r" ?[A-Za-z](?![A-Za-z])")
 SIGNS = {
     "-": "minus ", "−": "minus ", "–": "minus ", "+": "plus ", "±": "plus or minus ",
@@ -42,12 +39,6 @@ class _Part(NamedTuple):
         return self.figures == "1" and self.sign not in ("±", "+/-")
 
 
-def is_labelled(match: re.Match[str]) -> bool:
-    """Whether it is the number of a thing: Door 4, Line 4B. Then a letter after it is no unit."""
-    start = match.start()
-    return _LABEL.search(match.string, max(0, start - 24), start) is not None
-
-
 def unit_after(match: re.Match[str]) -> tuple[units.Found, bool] | None:
     """The unit after a number, and whether a hyphen joins them, as in 5-mm drill."""
     text, at = match.string, match.end()
@@ -61,7 +52,7 @@ def unit_after(match: re.Match[str]) -> tuple[units.Found, bool] | None:
     if found is None or (gap and gap in " -" and text[start] in '"/'):
         return None
     symbol = text[start : found.end]
-    if is_labelled(match) and _LETTER.match(text, at):
+    if labels.is_labelled(match) and _LETTER.match(text, at):
         return None
     if symbol in units.SPACED and gap != " ":
         return None
@@ -72,6 +63,11 @@ def unit_after(match: re.Match[str]) -> tuple[units.Found, bool] | None:
             return found._replace(end=found.end + (text[found.end + 1 : found.end + 2] == " ")), gap == "-"
         if not _LONG_WORDS.match(text[found.end : found.end + 12]):
             return None
+    if start == at and len(symbol) == 1 and symbol.isalpha() and labels.is_in_a_code(match):  # P-101A
+        return None
+    noun = _NOUN_NEXT.match(text, found.end) and not labels.is_shelved(match)
+    if gap == "-" and len(symbol) == 1 and symbol.isupper() and not noun:  # a 5-A fuse, but lot 77-A
+        return None
     if gap == "-" and len(symbol) == 1 and _GOES_ON.match(text, found.end):  # 12-A-3
         return None
     if gap == "-" and symbol.islower() and symbol in ("a", "d", "t", "in", "s"):
@@ -101,7 +97,11 @@ def _with_unit(match: re.Match[str], say: Say) -> Reading | None:
         return None if bare else Reading(*_joined(match, parts, say))
     unit, joined = after
     kind, said = _joined(match, parts, say)
-    single = joined or (parts[-1].single and len(parts) == 1)
+    single = (
+        joined
+        or _THING_NEXT.match(match.string, unit.end) is not None
+        or (parts[-1].single and len(parts) == 1)
+    )
     end = unit.end
     if further := _further(match.string, end, say):
         name = unit.one if single else unit.many
@@ -163,7 +163,11 @@ def _plain(match: re.Match[str], say: Say) -> Reading | None:
         return None
     parts = _parts(match)
     kind, said = _joined(match, parts, say)
-    if kind == "range" and match["to"] == "-" and _falls(parts):
+    if (
+        kind == "range"
+        and match["to"] == "-"
+        and (_falls(parts) or (labels.is_labelled(match) and _is_place(parts)))
+    ):
         return Reading("identifier", f"{parts[0].spoken(say)} dash {parts[1].spoken(say)}")
     if kind == "cardinal":
         figures = match["first"]
@@ -180,6 +184,12 @@ def _falls(parts: list[_Part]) -> bool:
     return first.isdigit() and second.isdigit() and int(second) < int(first) and len(parts) == 2
 
 
+def _is_place(parts: list[_Part]) -> bool:
+    """Room 12-204 is in house 12."""
+    first, second = (part.figures for part in parts[:2])
+    return len(parts) == 2 and len(first) < len(second) == 3 and second.isdigit() and len(first) < 3
+
+
 def is_identifier(figures: str) -> bool:
     """Seven figures and more without commas name a thing, unless they are round; so do leading zeros."""
     if len(figures) > 1 and figures[0] == "0" and figures.isdigit():
@@ -187,7 +197,9 @@ def is_identifier(figures: str) -> bool:
     return "," not in figures and len(figures) >= 7 and not figures.endswith("000000")
 
 
-def _scaled(match: re.Match[str], say: Say) -> Reading:
+def _scaled(match: re.Match[str], say: Say) -> Reading | None:
+    if labels.is_labelled(match):
+        return None
     return Reading("cardinal", f"{say.number(match['first'])} thousand")
 
 
@@ -197,11 +209,22 @@ def _times(match: re.Match[str], say: Say) -> Reading:
 
 def _unit_alone(match: re.Match[str], say: Say) -> Reading | None:
     found = units.parse(match.string, match.start())
-    return Reading("unit", found.many, found.end) if found and found.alone else None
+    if found is None or not found.alone:
+        return None
+    return Reading(
+        "unit",
+        found.one if _PER.search(match.string, max(0, match.start() - 4), match.start()) else found.many,
+        found.end,
+    )
 
 
+_THING_NEXT = re.compile(
+    r"(?<=\") (?!(?:long|wide|deep|high|thick|tall|from|and|above|below|with|per|off|too)\b)[a-z]{3,20}\b"
+    r"|(?<=A) (?:fuses?|breakers?)\b"
+)
+_PER = re.compile(r"\bper $")
 _GOES_ON = re.compile("-[A-Za-z0-9]")
-_MORE = re.compile(rf"(?:/(?=10{{1,3}}(?!\d))|(?P<by> ?[x×] ?))(?P<number>{N}) ?(?=[A-Za-zµ])")
+_MORE = re.compile(rf"(?:/(?=10{{1,3}}(?!\d))|(?P<by> ?[x×] ?))(?P<number>{N}) ?(?=[A-Za-zµ\"])")
 _EQUALS = re.compile(" ?=")
 _CODE_GOES_ON = re.compile(r"-[A-Z0-9](?!\d{0,9}(?:\.\d{1,9})?[A-Za-zµΩ])")  # 7J-2205, but 5V-10V
 BEFORE = r"(?<![\w.,])(?<!\d[:/-])"
@@ -216,8 +239,8 @@ _QUANTITY = (
 
 FIRST: list[Rule] = [
     rule(_QUANTITY, _with_unit),
-    rule(r"(?<![\w.,])(?P<first>\d{1,4}(?:\.\d{1,3})?)[kK](?!\w)", _scaled),
-    rule(rf"{BEFORE}(?P<first>\d{{1,6}}) ?[x×](?= |$|[.,;!?)](?!\d)|\n)", _times),
+    rule(r"(?<![\w.,])(?<![A-Za-z]-)(?P<first>\d{1,4}(?:\.\d{1,3})?)[kK](?!\w)", _scaled),
+    rule(rf"{BEFORE}(?P<first>\d{{1,6}}(?:\.\d{{1,3}})?) ?[x×](?= |$|[.,;!?)](?!\d)|\n)", _times),
 ]
 PLAIN: list[Rule] = [
     rule(_QUANTITY, _plain),

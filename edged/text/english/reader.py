@@ -18,6 +18,7 @@ from edged.text.english import (
     letters,
     money,
     quantities,
+    short_dates,
     signs,
 )
 from edged.text.english.rule import Rule, Say, find
@@ -31,6 +32,7 @@ _RULES: list[Rule] = [
     *addresses.RULES,
     *identifiers.FIRST,
     *letters.RULES_FIRST,
+    *short_dates.RULES,
     *calendar.RULES,
     *clock.RULES,
     *money.RULES,

@@ -6,7 +6,7 @@ import re
 import unicodedata
 
 from edged.text import shapes
-from edged.text.english import words
+from edged.text.english import units, words
 from edged.text.english.letters import letters
 from edged.text.english.rule import Reading, Rule, Say, rule
 
@@ -29,7 +29,7 @@ _WORDS = {
 }  # fmt: skip
 _LONGER = {
     "<=": "less than or equal to", ">=": "greater than or equal to", "!=": "is not equal to",
-    "==": "equals", "<>": "is not equal to", "->": "to", "-->": "to", "=>": "implies", "<-": "from",
+    "==": "equals", "<>": "is not equal to", "->": "to", "-->": "to", "=>": "to", "<-": "from",
     "<->": "to and from", "+/-": "plus or minus", "~=": "is approximately", "&&": "and", "||": "or",
     "**": "to the power of",
 }  # fmt: skip
@@ -54,6 +54,16 @@ def _emoji(match: re.Match[str], say: Say) -> Reading:
         return Reading("emoji", words.ONES[int(key)] if key.isdigit() else {"#": "hash", "*": "star"}[key])
     name = shapes.emoji_name(match[0]) if say.options.emoji == "name" else ""
     return Reading("emoji", " ".join(re.findall(r"[a-z]+", name)))
+
+
+def _ligature(match: re.Match[str], say: Say) -> Reading:
+    return Reading("width", unicodedata.normalize("NFKC", match[0]))
+
+
+def _per(match: re.Match[str], say: Say) -> Reading | None:
+    """strokes/h."""
+    found = units.parse(match.string, match.start())
+    return Reading("unit", found.one, found.end) if found else None
 
 
 def _hashtag(match: re.Match[str], say: Say) -> Reading:
@@ -164,6 +174,11 @@ MARKUP: list[Rule] = [
         _silent,
         digits=False,
     ),
+    rule(
+        r"(?<![\d*] )(?<![\d*])\*{3,60}(?![\d*])(?! \d)|(?<=[^\d*] )\*{3,60}(?= |$)|(?<= )\*{3,60}(?=\n|$)",
+        _silent,
+        digits=False,
+    ),
     rule(r"(?m)^#{1,6} (?=\S)|^ {0,8}[*•‣◦▪·+] (?=\S)|^[-=_*]{3,60}$|^> (?=\S)", _silent, digits=False),
     rule(
         r"(?<!\w)[*_](?=\w[^*_\n]{0,80}[*_](?!\w))|(?<=\w)[*_](?!\w)(?=[ .,;:!?)\n]|$)(?<=[a-z][*_])",
@@ -187,6 +202,8 @@ SIGNS_FIRST: list[Rule] = [
     rule(r"(?<=[\d\ufdd0]) ?\*{1,2} ?(?=[\d\ufdd0(A-Za-z])", _star),
 ]
 FIGURES: list[Rule] = [
+    rule(r"[A-Za-z]{0,20}[\ufb00-\ufb06][A-Za-z\ufb00-\ufb06]{0,20}", _ligature, digits=False),
+    rule(r"(?<=[a-z]{3})/(?=(?:h|hr|min|s|d|kg|t|[mµ]?[lLm]|m[²³23])(?![\w/]))", _per, digits=False),
     rule(r"[⁻⁺]?[⁰¹²³⁴⁵⁶⁷⁸⁹]{1,9}", _superscript, digits=False),
     rule(r"\d{1,18}", _leftover),
     rule(r"[^\x00-\x7f\ufdd0\u0080-\u00b1\u00c0-\u024f]", _other_numeral, digits=False),

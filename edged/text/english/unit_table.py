@@ -122,6 +122,9 @@ kbps kilobit_per_second kilobits_per_second
 Mbps megabit_per_second megabits_per_second
 Gbps gigabit_per_second gigabits_per_second
 KB kilobyte kilobytes
+kb kilobit kilobits
+Mb megabit megabits
+Gb gigabit gigabits
 KiB kibibyte kibibytes
 MiB mebibyte mebibytes
 GiB gibibyte gibibytes

@@ -8,6 +8,7 @@ ONES = (
 ).split()
 TENS = "- - twenty thirty forty fifty sixty seventy eighty ninety".split()
 SCALES = ["", *(" " + s for s in "thousand million billion trillion quadrillion quintillion".split())]
+_SWAPPED = str.maketrans(",.", ".,")
 MAX_DIGITS = 3 * len(SCALES)  # longer numbers have no name here and are read digit by digit
 ORDINALS = {
     "one": "first",
@@ -97,6 +98,8 @@ def number(text: str, british: bool = False) -> str:
 
     What starts with a zero, or is too long to have a name, is read digit by digit.
     """
+    if text.rfind(",") > text.rfind(".") >= 0:  # 1.234,56 as in Europe
+        text = text.translate(_SWAPPED)
     whole, point, fraction = text.replace(",", "").partition(".")
     if whole == "" or whole == "0":
         words = ONES[0]
