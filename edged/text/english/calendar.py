@@ -6,6 +6,7 @@ import re
 
 from edged.text.english import words
 from edged.text.english.rule import Reading, Rule, Say, rule
+from edged.text.points import kept
 
 MONTHS = ("January February March April May June July August September October November December").split()
 _NUMBER_OF = {name.lower()[:3]: number for number, name in enumerate(MONTHS, 1)}
@@ -70,8 +71,8 @@ def _day_month(match: re.Match[str], say: Say) -> Reading | None:
         return None
     said = f"the {say.ordinal(day)} of {MONTHS[_month(match) - 1]}"
     if match["year"]:
-        said += f", {words.year(int(match['year']), say.british)}"
-    return _reading(said)
+        return _reading(f"{said}, {words.year(int(match['year']), say.british)}")
+    return _reading(said + kept(match.string, match.end()))
 
 
 def _month_year(match: re.Match[str], say: Say) -> Reading | None:
@@ -129,7 +130,7 @@ def _decade(match: re.Match[str], say: Say) -> Reading:
 
 
 def _weekdays(match: re.Match[str], say: Say) -> Reading:
-    return Reading("range", f"{_DAY_OF[match[1]]} to {_DAY_OF[match[2]]}")
+    return Reading("range", f"{_DAY_OF[match[1]]} to {_DAY_OF[match[2]]}" + kept(match.string, match.end()))
 
 
 def _weekday(match: re.Match[str], say: Say) -> Reading:

@@ -11,6 +11,7 @@ import re
 
 from edged.text.english import words
 from edged.text.english.rule import Reading, Rule, Say, rule
+from edged.text.points import kept
 
 SPELLED = frozenset(
     """ABC ABS AC ACK ADC AED AES AFK AGV AI AIS AKA AMR AOI AOK API APN APU ARP ASAP AST ATA ATM ATV AVR AWD
@@ -122,12 +123,7 @@ def _slashed(match: re.Match[str], say: Say) -> Reading:
 
 def _dotted(match: re.Match[str], say: Say) -> Reading:
     """U.S., E.U.: the last point stays where it can end a sentence."""
-    return Reading("acronym", words.spell(match[1]) + ("." if _ends(match) else ""))
-
-
-def _ends(match: re.Match[str]) -> bool:
-    after = match.string[match.end() : match.end() + 3].lstrip(" ")
-    return match[0].endswith(".") and (not after or after[0] == "\n")
+    return Reading("acronym", words.spell(match[1]) + kept(match.string, match.end()))
 
 
 def _either(entries: list[str]) -> str:

@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from edged.text.english import labels, units, words
 from edged.text.english.rule import Reading, Rule, Say, rule
+from edged.text.points import kept
 
 N = (
     r"(?:\d{1,3}(?:\.\d{3}){1,4},\d{1,2}(?!\d)|(?:\d{1,3}(?:,\d{3}){1,5}(?!\d)|\d{1,18})(?:\.\d{1,18})?"
@@ -60,7 +61,8 @@ def unit_after(match: re.Match[str]) -> tuple[units.Found, bool] | None:
         return None
     if symbol == "in":
         if text[found.end : found.end + 1] == ".":
-            return found._replace(end=found.end + (text[found.end + 1 : found.end + 2] == " ")), gap == "-"
+            point = text[found.end + 1 : found.end + 2] == " " and not kept(text, found.end + 1)
+            return found._replace(end=found.end + point), gap == "-"
         if not _LONG_WORDS.match(text[found.end : found.end + 12]):
             return None
     if start == at and len(symbol) == 1 and symbol.isalpha() and labels.is_in_a_code(match):  # P-101A
