@@ -6,6 +6,7 @@ into words what these find. Groups: `host` and such are named where a reader nee
 
 from __future__ import annotations
 
+import html
 import re
 import unicodedata
 
@@ -73,3 +74,9 @@ def emoji_name(emoji: str) -> str:
     shown = (c for c in emoji if c not in "\u200d\ufe0e\ufe0f" and not "\U0001f3fb" <= c <= "\U0001f3ff")
     names = (unicodedata.name(c, "").lower() for c in shown)
     return " ".join(name for name in names if name)
+
+
+def referenced(reference: str) -> str:
+    """The character of a numeric reference of HTML (&#56; or &#x38;), "" for none that is seen."""
+    character = html.unescape(reference)
+    return character if len(character) == 1 and character.isprintable() and character != "&" else ""

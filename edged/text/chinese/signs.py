@@ -9,13 +9,14 @@ import re
 import unicodedata
 
 from edged.text.chinese import units
-from edged.text.chinese.numbers import cardinal, value
+from edged.text.chinese.numbers import cardinal, digits, value
 from edged.text.chinese.rule import MASK, Rule, Scene, whole
+from edged.text.shapes import referenced
 from edged.text.span import Span
 
 _TAGS = "a b i u s p br hr div span strong em small sub sup font center ul ol li table tr td th img h[1-6]"
 _TAG = re.compile(rf"</?(?:{'|'.join(_TAGS.split())})(?:\s[^<>]{{0,200}})?/?>", re.IGNORECASE)
-_ENTITY = re.compile(r"&(?:nbsp|amp|lt|gt|quot|apos|#39|#\d{1,5});")
+_ENTITY = re.compile(r"&(?:nbsp|amp|lt|gt|quot|apos|#\d{1,7}|#x[0-9A-Fa-f]{1,6});")
 _ENTITIES = {"amp": "和", "lt": "小于", "gt": "大于"}
 _EMPHASIS = re.compile(r"\*{2,3}|__|~~|`{1,3}|(?m:^[ \t]{0,3}(?:#{1,6}|[-*+]|>)[ \t]+)")
 _TOPIC = re.compile(r"(?<![\w#&])#(?=[^\W\d_])")
@@ -89,6 +90,8 @@ _TIMES = re.compile(rf"(?<={MASK})\s?\*\s?(?={MASK})|\*+")
 
 def _markup(match: re.Match[str], _: Scene) -> Span:
     name = match.group().strip("&;")
+    if name.startswith("#"):  # a figure that is written as a reference is a figure
+        return whole(match, digits(referenced(match.group())), "markup")
     return whole(match, _ENTITIES.get(name, ""), "markup")
 
 

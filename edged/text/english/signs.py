@@ -90,6 +90,10 @@ def _silent(match: re.Match[str], say: Say) -> Reading:
 
 
 def _entity(match: re.Match[str], say: Say) -> Reading:
+    """A figure that is written as a reference is a figure."""
+    if match[1].startswith("#"):
+        character = shapes.referenced(match[0])
+        return Reading("markup", words.digits(character) or character)
     return Reading("markup", _ENTITIES.get(match[1], ""))
 
 
