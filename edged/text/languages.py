@@ -13,7 +13,27 @@ from edged.text.english.reader import English
 from edged.text.lexicon.match import Lexicon
 from edged.text.reading import Readings
 from edged.text.runs import MixedReader, Reader
+from edged.text.span import Options, Span
 from edged.voices.api import Frontend
+
+
+class _Later:
+    """A reader of Chinese that is loaded for the first text that needs it: a daemon whose voices speak English
+    alone may never do. Implements `Reader`."""
+
+    def __init__(self) -> None:
+        self._reader: Reader | None = None
+
+    def spans(self, text: str, options: Options) -> list[Span]:
+        if self._reader is None:
+            self._reader = _chinese()
+        return self._reader.spans(text, options)
+
+
+def _chinese() -> Reader:
+    from edged.text.chinese.reader import Chinese  # its dictionaries are some megabytes
+
+    return Chinese()
 
 
 def readings_of(frontends: Iterable[Frontend], lexicon: Lexicon | None = None) -> Readings:
@@ -23,8 +43,8 @@ def readings_of(frontends: Iterable[Frontend], lexicon: Lexicon | None = None) -
     """
     spoken = {tag.partition("-")[0].lower() for frontend in frontends for tag in frontend.languages}
     readers: dict[Language, Reader] = {"en": English()}
-    if "zh" in spoken or find_spec("opencc") is not None:
-        from edged.text.chinese.reader import Chinese  # its dictionaries are some megabytes
-
-        readers["zh"] = Chinese()
+    if "zh" in spoken:
+        readers["zh"] = _chinese()
+    elif find_spec("opencc") is not None:
+        readers["zh"] = _Later()
     return Readings(MixedReader(readers), lexicon)
