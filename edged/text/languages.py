@@ -18,8 +18,8 @@ from edged.voices.api import Frontend
 
 
 class _Later:
-    """A reader of Chinese that is loaded for the first text that needs it: a daemon whose voices speak English
-    alone may never do. Implements `Reader`."""
+    """A reader of Chinese that is loaded for the first text that needs it: where all voices speak English
+    there may never be one. Implements `Reader`."""
 
     def __init__(self) -> None:
         self._reader: Reader | None = None
