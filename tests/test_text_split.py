@@ -156,6 +156,9 @@ DR. SMITH IS HERE. |MR. LEE IS NOT.
 ｶﾅ｡|ｶﾅ
 Open the door\n|Close it\n|Done
 Open the door.\n\n|Close it.
+1.检查泵。|2.复位。
+1.检查 2.复位 3.启动
+温度12.|然后停机
 """
 CASES = [line.replace(r"\n", "\n") for line in TABLE.strip().splitlines()]
 

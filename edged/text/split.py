@@ -37,6 +37,8 @@ _CLAUSE_MARKS = ",;:，、："
 _ADDRESS = 24  # characters looked at around a mark that may be a part of an address or of a formula
 _SIGN_BEFORE = re.compile(r"[/=&\\@#_<>][!-~]*\Z")
 _SIGN_BEHIND = re.compile(rf"[!-~]{{0,{_ADDRESS}}}?[/=&\\@#_<>]")
+_ITEM_SEEN = 5
+_ITEM = re.compile(r"(?<!\S)\d{1,3}\Z")  # 1.检查 2.复位: the number of an item, which the point belongs to
 _GOES_ON = "的地得之"  # what such a word stands behind is a part of a sentence
 
 # A mark that parts clauses, with what closes behind it, before a blank or an East Asian character.
@@ -213,7 +215,7 @@ def _touches(text: str, start: int, at: int, after: int, marks: str) -> bool:
     if "．" in marks:
         return not following[:1].isdigit()
     if following[:1] >= _EAST_ASIAN:
-        return True
+        return not (marks == "." and _ITEM.search(text, max(start, at - _ITEM_SEEN), at))
     if marks[0] == ".":
         return False  # a file's name, a decimal
     if before >= _EAST_ASIAN or (marks[0] in _DOTS and following[:1].isupper()):
