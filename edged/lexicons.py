@@ -58,7 +58,8 @@ def tell_strangers(lexicon: Lexicon, voices: Collection[str]) -> None:
         text = f"lexicon: {entry.place}: {entry.word or entry.pattern}: no voice is named {name!r} ({guess})"
         log_event(log, logging.WARNING, printable(text), code="bad_lexicon")
     if len(wrong) > _TOLD_AT_MOST:
-        log.warning("lexicon: %d more entries name voices that are not there", len(wrong) - _TOLD_AT_MOST)
+        text = f"lexicon: {len(wrong) - _TOLD_AT_MOST} more entries name voices that are not there"
+        log_event(log, logging.WARNING, text, code="bad_lexicon")
 
 
 def _note(lexicon: Lexicon) -> None:

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from edged.errors import remedies
+
 ROOT = Path(__file__).resolve().parent.parent
 OPEN = """
 from edged import settings
@@ -63,5 +65,5 @@ def test_what_is_there_but_broken_is_to_be_reinstalled(tmp_path: Path, module: s
 
 @pytest.mark.skipif("tensorrt" in sys.modules, reason="TensorRT is installed")
 def test_what_is_not_there_is_to_be_installed(tmp_path: Path) -> None:
-    assert "use-tensorrt.sh" in told(tmp_path, "", OPEN)
+    assert remedies.install("tensorrt") in told(tmp_path, "", OPEN)
     assert told(tmp_path, "", BUILD).startswith("missing_extra")

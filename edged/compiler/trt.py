@@ -182,7 +182,7 @@ class PlanBuilder:
         try:
             kept = path.read_bytes() if path.exists() else b""
         except OSError as error:
-            log.warning("%s: timings cannot be read, measured anew: %s", path, error)
+            log.info("%s: timings cannot be read, measured anew: %s", path, error)
             kept = b""
         if not _timings(config, kept):
             log.info("%s: timings of another GPU or version, measured anew", path)
@@ -198,7 +198,7 @@ class PlanBuilder:
             unfinished.write_bytes(memoryview(cache.serialize()))
             unfinished.replace(path)
         except (OSError, TypeError) as error:  # TypeError: there was nothing to serialise
-            log.warning("%s: timings cannot be kept, the next build measures them again: %s", path, error)
+            log.info("%s: timings cannot be kept, the next build measures them again: %s", path, error)
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
 

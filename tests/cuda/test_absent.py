@@ -26,7 +26,7 @@ except Exception as error:
 def test_without_pycuda() -> None:
     if importlib.util.find_spec("pycuda"):
         pytest.skip("pycuda is installed in this environment")
-    with pytest.raises(MissingExtra, match=r"'pycuda'.*edged\[tensorrt\]"):
+    with pytest.raises(MissingExtra, match=r"'pycuda'.*\[tensorrt\]"):
         Device()
 
 
