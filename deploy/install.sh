@@ -164,7 +164,7 @@ find_python() { # sets python
         [ "${found%% *}" = "$(fact python)" ] || continue
         python=${found#* }
         case $python in
-        /root/* | /home/*) warn "the service's user may have no access to $python; see --python" ;;
+        "$(getent passwd 0 | cut -d: -f6)"/* | /home/*) warn "the service's user may have no access to $python; see --python" ;;
         esac
         return
     done

@@ -11,7 +11,10 @@ from typing import Annotated, Literal
 import msgspec
 from msgspec import Meta
 
-Speed = Annotated[float, Meta(ge=0.5, le=2.0)]
+SPEEDS = (0.5, 2.0)  # factors, of pace and of loudness
+VOLUMES = (0.0, 4.0)
+Speed = Annotated[float, Meta(ge=SPEEDS[0], le=SPEEDS[1])]
+Volume = Annotated[float, Meta(ge=VOLUMES[0], le=VOLUMES[1])]
 Temperature = Annotated[float, Meta(ge=0.01, le=10.0)]
 TopP = Annotated[float, Meta(ge=0.01, le=1.0)]
 TopK = Annotated[int, Meta(ge=1, le=1000)]
@@ -28,7 +31,7 @@ DateOrder = Literal["mdy", "dmy", "ymd"]
 Numbers = Literal["auto", "zh", "en"]
 Spoken = Literal["zh", "en"]  # the languages that can be told apart within a text
 Partner = Annotated[str, Meta(max_length=64)]  # a voice, SPELL, or "" for none
-SPELL = "spell"  # in the place of a voice: read out letter by letter
+SPELL = "spell"  # in the place of a voice: said as the voice of another language can say it
 
 
 class Sampling(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True, omit_defaults=True):

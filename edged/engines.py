@@ -26,7 +26,7 @@ from edged.job import Job, Params
 from edged.meter import Meter
 from edged.settings import Settings
 from edged.text.explain import Account, Told
-from edged.text.explainer import Explainer
+from edged.text.explainer import fill
 from edged.text.languages import readings_of
 from edged.text.lexicon.match import Lexicon
 from edged.text.prepare import Preparer
@@ -64,7 +64,6 @@ class Generation:
         frontends = {name: voice.frontend for name, voice in voices.items()}
         preparer = Preparer(frontends, readings_of(frontends.values(), lexicon))
         self.text = TextStage(preparer, self.worker.submit, self.worker.wake, on_crash)
-        self._explainer = Explainer(preparer)
         self.worker.start()
         self.text.start()
 
@@ -84,7 +83,7 @@ class Generation:
 
     def explain(self, script: Script, params: Params, account: Account, told: Told) -> None:
         """Server thread: how a text would be spoken, told later. Raises `Busy`."""
-        self.text.explain(Question(account, self._explainer(script, params, account), told))
+        self.text.explain(Question(account, fill(account, self.text.preparer, script, params), told))
 
     @property
     def idle(self) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from edged import protocol
 from edged.errors import BadValue, UnknownVoice, UnsupportedText, did_you_mean
 from edged.text.check import check, speakers_of
-from edged.text.document import Document, Words
 from edged.text.markup import parse
 from edged.text.markup.place import short
 from edged.text.script import Script
@@ -38,37 +37,21 @@ def look(
             f"markup: a text for the voice {card.name!r} can be {' or '.join(card.markups)}",
             f"voices for {request.markup}: {', '.join(able) or 'none is loaded'}",
         )
-    document = parse(request.text, request.markup, lambda name: _voice(name, card, cards))
-    return script_of(document, card, cards, options, run_voices, known)
+    named: dict[str, VoiceCard] = {}
 
+    def voice(name: str) -> None:
+        named[name] = _voice(name, card, cards)
 
-def script_of(
-    document: Document,
-    card: VoiceCard,
-    cards: Mapping[str, VoiceCard],
-    options: Options,
-    run_voices: Iterable[str] = (),
-    known: frozenset[str] = frozenset(),
-) -> Script:
-    """The same, of a text that is parsed. Raises `UnknownVoice` and `BadValue` for a voice in the markup."""
-    named = _voices_of(document, card, cards)
+    document = parse(request.text, request.markup, voice)
     languages = tuple(dict.fromkeys((*card.languages, *run_voices)))
+    others = {name: other.languages for name, other in named.items()}
     try:
-        others = {name: c.languages for name, c in named.items()}
         checked = check(document, languages, options, others=others, known=known)
     except UnsupportedText as error:
         able = speakers_of(document, list(cards.values()))
         offer = f"voices that can: {', '.join(able)}" if able else "none of the loaded voices can speak it"
         raise UnsupportedText(error.message, offer) from None
     return Script(checked.document, options, checked.skipped)
-
-
-def _voices_of(
-    document: Document, card: VoiceCard, cards: Mapping[str, VoiceCard]
-) -> Mapping[str, VoiceCard]:
-    """The voices that markup names."""
-    names = {item.style.voice for item in document if isinstance(item, Words)} - {""}
-    return {name: _voice(name, card, cards) for name in names}
 
 
 def _voice(name: str, card: VoiceCard, cards: Mapping[str, VoiceCard]) -> VoiceCard:

@@ -26,6 +26,7 @@ from edged.controls import (
     Temperature,
     TopK,
     TopP,
+    Volume,
 )
 
 Text = Annotated[str, Meta(min_length=1)]
@@ -140,7 +141,7 @@ class Audio(Group, kw_only=True, frozen=True):
     trail_ms: Annotated[int, Meta(ge=0, le=5_000)] = 150
     buffer_s: Annotated[float, Meta(ge=0.5, le=60.0)] = 4.0
     keep_open_s: Seconds = 5.0
-    volume: Annotated[float, Meta(ge=0.0, le=4.0)] = 1.0
+    volume: Volume = 1.0
 
 
 class Stream(Group, kw_only=True, frozen=True):

@@ -34,12 +34,12 @@ from edged.errors import (
     UnsupportedText,
 )
 from edged.explanations import event_of, speech_of
-from edged.first_look import look, script_of
+from edged.first_look import look
 from edged.job import Job, Params, Utterance
 from edged.text.check import check
-from edged.text.document import Said, Skipped, Style, Words
+from edged.text.document import Said, Skipped, Words
 from edged.text.explain import MOST, Account, Explanation
-from edged.text.explainer import Explainer
+from edged.text.explainer import fill
 from edged.text.languages import readings_of
 from edged.text.prepare import Preparer
 from edged.text.script import Prepared, Script
@@ -61,8 +61,8 @@ def script(text: str, *languages: str) -> Script:
 def explained(text: str, *languages: str) -> Explanation:
     account = Account("v", languages)
     frontend = ToneFrontend(160, languages)
-    explainer = Explainer(Preparer({"v": frontend}, readings_of([frontend])))
-    for _ in explainer(script(text, *languages), Params(), account):
+    preparer = Preparer({"v": frontend}, readings_of([frontend]))
+    for _ in fill(account, preparer, script(text, *languages), Params()):
         pass
     return account.told()
 
@@ -296,8 +296,8 @@ def test_what_another_voice_speaks_is_not_refused() -> None:
 
 def test_voices_in_markup() -> None:
     def seen(voice: str, text: str = "出口") -> Script:
-        document = (Words("Exit: "), Words(text, Style(voice=voice)))
-        return script_of(document, CARDS["heart"], CARDS, Options())
+        marked = f"<speak>Exit: <voice name='{voice}'>{text}</voice></speak>"
+        return look(protocol.Speak(text=marked, markup="ssml"), CARDS["heart"], CARDS, Options())
 
     assert seen("bao").text == "Exit: 出口"
     with pytest.raises(UnknownVoice, match=r"'boa' in the markup .*did you mean 'bao'"):

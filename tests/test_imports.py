@@ -64,13 +64,14 @@ PARTS = {
     "settings": {"settings"},
     "job": {"job"},
     "errors": {"errors"},
+    "explained": {"explained"},  # what an explanation of a text consists of
     "escape": {"escape"},  # what a terminal would obey, made visible
     "threads": {"threads"},  # names for threads
     "controls": {"controls"},  # what a request may ask of a voice
     "words": {"words"},  # types in plain words
     "version": {"__init__"},  # edged itself: the version number
 }
-LEAVES = {"controls", "errors", "escape", "job", "settings", "threads", "words"}
+LEAVES = {"controls", "errors", "explained", "escape", "job", "settings", "threads", "words"}
 BASE = {"config", "paths", "log"} | LEAVES
 ENGINES = {"engine", "bundle"}
 MIDDLE = {"protocol", "stats", "scheduler", "text", "voices", "audio"}

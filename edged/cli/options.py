@@ -7,15 +7,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 import click
 
+from edged import controls
 from edged.cli.context import Number
 from edged.cli.exits import naming
 
 F = TypeVar("F", bound=Callable[..., Any])
-LANGUAGES = ("zh", "en")
+LANGUAGES = get_args(controls.Spoken)
 SAMPLING: dict[str, Any] = {  # how each is converted
     "temperature": Number(0.01, 10.0),
     "top_p": Number(0.01, 1.0),
@@ -70,6 +71,11 @@ class Drawn(Named):
         return found
 
 
+def _one_of(values: Any) -> click.Choice[str]:
+    """values: a Literal."""
+    return click.Choice(get_args(values))
+
+
 def _mapping(context: click.Context, parameter: click.Parameter, value: Any) -> Any:
     """By language. What a repeated option says of one language is put together."""
     found: dict[str, Any] = {}
@@ -84,24 +90,24 @@ def reading_options(command: F) -> F:
         (
             click.option(
                 "--markup",
-                type=click.Choice(("plain", "ssml", "chattts")),
+                type=_one_of(controls.Markup),
                 default="plain",
                 help="What TEXT is written in.",
             ),
             click.option(
                 "--language",
-                type=click.Choice(LANGUAGES),
+                type=_one_of(controls.Spoken),
                 callback=lambda context, parameter, value: value or "",
                 help="Of a text that does not show its own.",
             ),
-            click.option("--numbers", type=click.Choice(("auto", *LANGUAGES)), help="Language of numbers."),
+            click.option("--numbers", type=_one_of(controls.Numbers), help="Language of numbers."),
             click.option(
-                "--digits", type=click.Choice(("auto", "digits")), help="digits: numbers digit by digit."
+                "--digits",
+                type=_one_of(controls.Digits),
+                help="digits: numbers digit by digit.",
             ),
-            click.option(
-                "--emoji", type=click.Choice(("skip", "name")), help="Leave emoji out, or name them."
-            ),
-            click.option("--date-order", type=click.Choice(("mdy", "dmy", "ymd")), help="Of 03/04/2026."),
+            click.option("--emoji", type=_one_of(controls.Emoji), help="Leave emoji out, or name them."),
+            click.option("--date-order", type=_one_of(controls.DateOrder), help="Of 03/04/2026."),
             click.option(
                 "--run-voice",
                 "run_voices",

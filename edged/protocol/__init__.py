@@ -7,6 +7,7 @@ only leaves: controls, errors, words.
 
 from __future__ import annotations
 
+from edged.explained import ReadingInfo, RunInfo, SkippedInfo, UtteranceInfo
 from edged.protocol.codec import (
     decode_event,
     decode_request,
@@ -34,14 +35,10 @@ from edged.protocol.events import (
     MemoryInfo,
     Percentiles,
     Pong,
-    ReadingInfo,
     ReloadReply,
-    RunInfo,
-    SkippedInfo,
     Started,
     StatsReply,
     StatusReply,
-    UtteranceInfo,
     VoiceInfo,
     VoicesReply,
 )

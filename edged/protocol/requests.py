@@ -28,6 +28,7 @@ from edged.controls import (
     Temperature,
     TopK,
     TopP,
+    Volume,
 )
 
 Id = Annotated[str, Meta(max_length=128)]
@@ -75,7 +76,7 @@ class Speech(Reading, kw_only=True, frozen=True, omit_defaults=True):
     instead of the voice's own speaker.
     """
 
-    volume: Annotated[float, Meta(ge=0.0, le=4.0)] = 1.0
+    volume: Volume = 1.0
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
     speed: Speed | None = None
     temperature: Temperature | None = None

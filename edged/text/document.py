@@ -6,12 +6,16 @@ Leaf module, frozen data, any thread. Neighbours: `markup` makes documents, `che
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
-Language = Literal["zh", "en"]
+from edged.controls import Spoken
+
+Language = Spoken
 Alphabet = Literal["ipa", "pinyin"]
-LANGUAGES: tuple[Language, ...] = ("zh", "en")
+LANGUAGES: tuple[Language, ...] = get_args(Language)
+ANY = "*"  # in the place of a tag: a voice of every language, which no reader reads to
 SAY_AS = ("cardinal", "ordinal", "digits", "characters", "date", "time", "telephone", "unit")
 
 
@@ -125,3 +129,13 @@ class Encoded:
     breaks: tuple[int, ...]
     lost: tuple[str, ...] = ()
     letters: tuple[int, ...] = ()
+
+
+def primary(tag: str) -> str:
+    """The language of a BCP 47 tag: en of en-US."""
+    return tag.partition("-")[0].lower()
+
+
+def speaks(tags: Iterable[str], language: str) -> bool:
+    """Whether a voice of these tags has a language; `ANY` is every language."""
+    return any(tag == ANY or primary(tag) == language for tag in tags)

@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 
 from edged.errors import EdgedError
+from edged.explained import ReadingInfo, RunInfo, SkippedInfo, UtteranceInfo
 from edged.text.document import Said, Skipped
 from edged.text.script import Prepared
 from edged.text.shown import Shown
@@ -21,63 +22,15 @@ _NO_TEXT = "\ufffd"  # stands for an unpaired surrogate, which JSON cannot carry
 
 
 @dataclass(frozen=True, slots=True)
-class LeftOut:
-    """A character that is not spoken. codepoint: such as U+1F680. name: its Unicode name, "" for none."""
-
-    character: str
-    codepoint: str
-    name: str
-    count: int
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class Run:
-    """A stretch that is read in one language by one voice. language: "" where it is not known.
-
-    said: the stretch in words.
-    """
-
-    language: str
-    text: str
-    said: str
-    voice: str
-
-
-@dataclass(frozen=True, slots=True)
-class Reading:
-    """A figure, a sign or a word that is read otherwise than it is written. kind: as in `span.KINDS`."""
-
-    written: str
-    spoken: str
-    kind: str
-
-
-@dataclass(frozen=True, slots=True)
-class Spoken:
-    """An utterance. said: its words; "" where a sentence was cut, this goes on with it, and the voice cannot
-    tell with which of its words. ids: how many of the voice's own symbols it has, and limit how many it may
-    have at most. lead_s, pause_s: silence before and after it."""
-
-    said: str
-    ids: int
-    limit: int
-    lead_s: float
-    pause_s: float
-    voice: str
-    language: str
-
-
-@dataclass(frozen=True, slots=True)
 class Explanation:
     """Of one text. voice, languages: of the request. truncated: the text has more than what is told."""
 
     voice: str
     languages: Sequence[str]
-    skipped: Sequence[LeftOut]
-    runs: Sequence[Run]
-    readings: Sequence[Reading]
-    utterances: Sequence[Spoken]
+    skipped: Sequence[SkippedInfo]
+    runs: Sequence[RunInfo]
+    readings: Sequence[ReadingInfo]
+    utterances: Sequence[UtteranceInfo]
     warnings: Sequence[str]
     truncated: bool
 
@@ -90,9 +43,9 @@ class Account:
     voice: str
     languages: Sequence[str]
     _skipped: dict[tuple[str, str], int] = field(default_factory=dict)
-    _runs: list[Run] = field(default_factory=list)
-    _readings: list[Reading] = field(default_factory=list)
-    _utterances: list[Spoken] = field(default_factory=list)
+    _runs: list[RunInfo] = field(default_factory=list)
+    _readings: list[ReadingInfo] = field(default_factory=list)
+    _utterances: list[UtteranceInfo] = field(default_factory=list)
     _warnings: list[str] = field(default_factory=list)
     _truncated: bool = False
     _sentence: tuple[Sequence[Said], Shown] | None = None  # the last one
@@ -112,11 +65,12 @@ class Account:
         """A run: a stretch of the text in one language. spans: what of it is read otherwise; said: what comes
         of it."""
         if self._room(self._runs):
-            self._runs.append(Run(language, text, said, voice))
+            self._runs.append(RunInfo(language=language, text=text, said=said, voice=voice))
         for span in spans:
             if not self._room(self._readings):
                 return
-            self._readings.append(Reading(text[span.start : span.end], span.spoken, span.kind))
+            written = text[span.start : span.end]
+            self._readings.append(ReadingInfo(written=written, spoken=span.spoken, kind=span.kind))
 
     def speak(self, prepared: Prepared, language: str) -> None:
         utterance = prepared.utterance
@@ -129,14 +83,14 @@ class Account:
             else:  # the words of the whole sentence stand with its first part
                 said = "" if prepared.goes_on else shown.text
             self._utterances.append(
-                Spoken(
-                    " ".join(said.split()),
-                    prepared.ids,
-                    prepared.limit,
-                    utterance.lead_s,
-                    round(utterance.pause_s, 3),
-                    utterance.voice or self.voice,
-                    language,
+                UtteranceInfo(
+                    said=" ".join(said.split()),
+                    ids=prepared.ids,
+                    limit=prepared.limit,
+                    lead_s=utterance.lead_s,
+                    pause_s=round(utterance.pause_s, 3),
+                    voice=utterance.voice or self.voice,
+                    language=language,
                 )
             )
 
@@ -167,8 +121,8 @@ class Account:
 Told = Callable[[Explanation | EdgedError], None]  # who gets an explanation, or why there is none
 
 
-def _left_out(character: str, count: int, why: str) -> LeftOut:
+def _left_out(character: str, count: int, why: str) -> SkippedInfo:
     codepoint = " ".join(f"U+{ord(c):04X}" for c in character)
     name = unicodedata.name(character, "") if len(character) == 1 else ""
     shown = "".join(_NO_TEXT if "\ud800" <= c <= "\udfff" else c for c in character)
-    return LeftOut(shown, codepoint, name, count, why)
+    return SkippedInfo(character=shown, codepoint=codepoint, name=name, count=count, why=why)

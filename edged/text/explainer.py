@@ -15,20 +15,16 @@ from edged.text.reading import Stretch
 from edged.text.script import Script
 
 
-class Explainer:
-    def __init__(self, preparer: Preparer) -> None:
-        self._preparer = preparer
-
-    def __call__(self, script: Script, params: Params, account: Account) -> Iterator[None]:
-        """Lazily: a step is a sentence or so. Raises what a job of the text would."""
-        account.skip(script.skipped)
-        for step in self._preparer.steps(script, account.voice, params):
-            if isinstance(step, Stretch):
-                said = "".join(one.text for one in step.said)
-                account.read(step.written, step.language, step.voice, step.figures, said)
-            else:
-                account.skip(step.skipped)
-                account.speak(step, language_of(step.said))
-                for warning in step.warnings:
-                    account.warn(warning)
-            yield
+def fill(account: Account, preparer: Preparer, script: Script, params: Params) -> Iterator[None]:
+    """Lazily: a step is a sentence or so. Raises what a job of the text would."""
+    account.skip(script.skipped)
+    for step in preparer.steps(script, account.voice, params):
+        if isinstance(step, Stretch):
+            said = "".join(one.text for one in step.said)
+            account.read(step.written, step.language, step.voice, step.figures, said)
+        else:
+            account.skip(step.skipped)
+            account.speak(step, language_of(step.said))
+            for warning in step.warnings:
+                account.warn(warning)
+        yield

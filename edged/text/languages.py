@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from importlib.util import find_spec
 
-from edged.text.document import Language
+from edged.text.document import Language, primary
 from edged.text.english.reader import English
 from edged.text.lexicon.match import Lexicon
 from edged.text.reading import Readings
@@ -41,7 +41,7 @@ def readings_of(frontends: Iterable[Frontend], lexicon: Lexicon | None = None) -
 
     Raises `MissingExtra` when a voice speaks Chinese and the package is not installed.
     """
-    spoken = {tag.partition("-")[0].lower() for frontend in frontends for tag in frontend.languages}
+    spoken = {primary(tag) for frontend in frontends for tag in frontend.languages}
     readers: dict[Language, Reader] = {"en": English()}
     if "zh" in spoken:
         readers["zh"] = _chinese()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Literal
 
+from edged.controls import SPEEDS
 from edged.errors import UnspeakableText
 from edged.job import Params, Utterance
 from edged.text.blocks import blocks, cut
@@ -38,7 +39,6 @@ from edged.voices.api import Frontend
 
 PASSAGE = 20_000  # characters in which sentences are looked for at once
 BLOCK = 600  # of a sentence, read and encoded at once: some 10 ms of work where it is all figures
-MIN_SPEED, MAX_SPEED = 0.5, 2.0
 _PITCH = "pitch: the voice cannot change it"
 _LOST = "a character that the voice has no sound for"
 
@@ -200,7 +200,8 @@ class Passage:
         params = self.params.of_language(language_of(said)) if self.params.languages else self.params
         if style.speed == 1.0:
             return params
-        return replace(params, speed=min(MAX_SPEED, max(MIN_SPEED, params.speed * style.speed)))
+        slowest, fastest = SPEEDS
+        return replace(params, speed=min(fastest, max(slowest, params.speed * style.speed)))
 
     def _release(self) -> Iterator[Prepared]:
         """The held utterance, now that another one follows."""

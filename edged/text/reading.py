@@ -11,18 +11,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Literal
 
+from edged.controls import SPELL
 from edged.text import say_as
 from edged.text.around import around
-from edged.text.document import LANGUAGES, Language, Phonemes, Said, Skipped, Words
+from edged.text.document import LANGUAGES, Language, Phonemes, Said, Skipped, Words, primary, speaks
 from edged.text.lexicon.entries import Match
 from edged.text.lexicon.match import Lexicon
 from edged.text.phonemes.respell import missing, respell
 from edged.text.phonemes.romanize import romanize
 from edged.text.runs import MixedReader, runs
 from edged.text.span import Options, Span, apply, pieces
-
-ANY = "*"  # a voice of every language, which no reader reads to
-SPELL = "spell"  # instead of a voice, for runs in a language that the voice does not speak
 
 _PLAIN_WORDS = re.compile(r"[^\W\d_]+(?:[ '’,-]+[^\W\d_]+)*")  # nothing in it is read otherwise
 _SILENT = {"emoji": "an emoji without a sound", "markup": "markup of another kind"}
@@ -38,12 +36,12 @@ class Listener:
     others: Mapping[str, str] | None = None
 
     def speaks(self, language: str) -> bool:
-        return any(mine == ANY or mine.partition("-")[0].lower() == language for mine in self.languages)
+        return speaks(self.languages, language)
 
     @property
     def first(self) -> Language | Literal[""]:
         """The language of a text that does not show its own; "" where nothing is read."""
-        known = (language.partition("-")[0].lower() for language in self.languages)
+        known = map(primary, self.languages)
         return next((mine for name in known for mine in LANGUAGES if mine == name), "")
 
 

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from edged.text import shapes
+from edged.text.document import primary
 
 # The first word of a character's Unicode name says its script.
 _SCRIPTS: dict[str, tuple[str, ...]] = {
@@ -61,7 +62,7 @@ class Judge:
     def __init__(self, languages: Sequence[str], known: frozenset[str] = frozenset()) -> None:
         self.languages = tuple(languages)
         self._known = known
-        names = [language.partition("-")[0].lower() for language in languages]
+        names = list(map(primary, languages))
         self._any = not all(name in _SCRIPTS for name in names)
         self._scripts = () if self._any else tuple(script for name in names for script in _SCRIPTS[name])
         self._signs = frozenset[str]().union(*(_SIGNS[name] for name in (_SIGNS if self._any else names)))

@@ -10,14 +10,10 @@ from importlib.util import find_spec
 
 from edged.controls import SPELL
 from edged.errors import did_you_mean
+from edged.text.document import speaks
 from edged.voices.api import VoiceCard
 
 _DICTIONARIES = ("opencc", "pypinyin")
-
-
-def speaks(card: VoiceCard, language: str) -> bool:
-    """Whether the voice has a language, by the first part of its tags; "*" is every language."""
-    return any(tag == "*" or tag.partition("-")[0].lower() == language for tag in card.languages)
 
 
 def misfit(
@@ -36,8 +32,12 @@ def misfit(
     if partner.sample_rate != card.sample_rate:
         rates = f"the voice {name!r} has {partner.sample_rate} Hz, {card.name!r} {card.sample_rate} Hz"
         return rates, "choose a voice of the same sample rate"
-    if not speaks(partner, language):
-        able = [c.name for c in cards.values() if c.sample_rate == card.sample_rate and speaks(c, language)]
+    if not speaks(partner.languages, language):
+        able = [
+            c.name
+            for c in cards.values()
+            if c.sample_rate == card.sample_rate and speaks(c.languages, language)
+        ]
         hint = f"voices that can: {', '.join(able)}" if able else "no loaded voice of its sample rate can"
         return f"the voice {name!r} does not speak {language}", hint
     return None

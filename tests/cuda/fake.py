@@ -62,29 +62,29 @@ class Fake:
     """The stand-in's books. Loaded in this process, where every later look for libcuda.so.1 finds it."""
 
     def __init__(self, library: Path) -> None:
-        self.library = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
+        self.stub = ctypes.CDLL(str(library), ctypes.RTLD_GLOBAL)
         if not hasattr(ctypes.CDLL("libcuda.so.1"), "fake_live"):
             raise RuntimeError("this process has loaded the real driver before")
         for name in ("fake_live", "fake_total", "fake_calls"):
-            function = getattr(self.library, name)
+            function = getattr(self.stub, name)
             function.argtypes, function.restype = [ctypes.c_char_p], ctypes.c_long
-        self.library.fake_fail.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int]
-        self.library.fake_fail.restype = None
+        self.stub.fake_fail.argtypes = [ctypes.c_char_p, ctypes.c_long, ctypes.c_int]
+        self.stub.fake_fail.restype = None
 
     def live(self, kind: str) -> int:
         """Of device, pinned, stream, event, context, graph: how many there are."""
-        return int(self.library.fake_live(kind.encode()))
+        return int(self.stub.fake_live(kind.encode()))
 
     def total(self, kind: str) -> int:
         """How many were ever made."""
-        return int(self.library.fake_total(kind.encode()))
+        return int(self.stub.fake_total(kind.encode()))
 
     def calls(self, function: str) -> int:
-        return int(self.library.fake_calls(function.encode()))
+        return int(self.stub.fake_calls(function.encode()))
 
     def fail(self, function: str, code: int, nth: int = 1) -> None:
         """The nth call from now, and every later one, gives this code; 0 ends that."""
-        self.library.fake_fail(function.encode(), nth, code)
+        self.stub.fake_fail(function.encode(), nth, code)
 
     def left(self) -> dict[str, int]:
         """What is alive, by kind."""

@@ -182,7 +182,7 @@ class Machine:
                 raise Unavailable(f"systemd-nspawn: {self._log.read_text(errors='replace').strip()[-300:]}")
             with suppress(OSError, IndexError):
                 leader = int(children.read_text().split()[0])
-                if Path(f"/proc/{leader}/root/run/systemd/private").is_socket():
+                if Path(f"/proc/{leader}", "root", "run/systemd/private").is_socket():
                     return leader
             time.sleep(0.05)
         raise Unavailable(f"no systemd within {BOOT_S} s: {self._log.read_text(errors='replace')[-300:]}")

@@ -22,9 +22,9 @@ def test_the_unit_may_run_the_native_decoder_of_a_bundle(edged: Edged, tmp_path:
         pytest.skip("no C compiler (cc), or no native decoder for this processor")
     bundle = build_chattts(tmp_path / "bundle", tiny(tmp_path / "checkpoint"), precision="int8")
     run, root = edged.machine.run, edged.machine.root
-    shutil.copytree(bundle, root / "root/chattts")
+    shutil.copytree(bundle, root / "srv/chattts")
     try:
-        run("sh", "-c", "umask 077; edged bundle install /root/chattts")
+        run("sh", "-c", "umask 077; edged bundle install /srv/chattts")
         run("edged", "bundle", "activate", "chattts", "--no-reload")
         edged.configure("voices: {bundles: [chattts]}\naudio: {enabled: false}\n")
         edged.start()
@@ -37,4 +37,4 @@ def test_the_unit_may_run_the_native_decoder_of_a_bundle(edged: Edged, tmp_path:
         assert "ONNX Runtime is used" not in edged.log
     finally:
         run("systemctl", "stop", "edged", check=False)
-        run("sh", "-c", "rm -rf /root/chattts /var/lib/edged/bundles/*chattts*")
+        run("sh", "-c", "rm -rf /srv/chattts /var/lib/edged/bundles/*chattts*")

@@ -10,6 +10,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
+from edged.controls import SPEEDS, VOLUMES
 from edged.errors import BadMarkup, did_you_mean
 from edged.text.document import Language, Mark, Pause, Style, Words
 from edged.text.markup import ssml_values as values
@@ -20,9 +21,7 @@ from edged.text.phonemes.respell import checked
 T = TypeVar("T")
 
 SCHEMA_LOCATION = "xsi:schemaLocation"
-SPEEDS = (0.5, 2.0)  # factors in all, and so below
-GAINS = (0.0, 4.0)
-SEMITONES = (-12.0, 12.0)
+SEMITONES = (-12.0, 12.0)  # in all
 _DIGITS = 6  # of a factor, so that equal ones are equal however they were reached
 
 
@@ -102,7 +101,7 @@ def _prosody(given: Attributes, style: Style) -> Style:
     return replace(
         style,
         speed=_within(given, style.speed * (1.0 if rate is None else rate), SPEEDS, "rate", "times"),
-        volume=_within(given, style.volume * (1.0 if volume is None else volume), GAINS, "volume", "times"),
+        volume=_within(given, style.volume * (1.0 if volume is None else volume), VOLUMES, "volume", "times"),
         pitch=_within(given, style.pitch + (pitch or 0.0), SEMITONES, "pitch", "semitones from"),
     )
 
