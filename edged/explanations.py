@@ -15,8 +15,7 @@ from edged.text.explain import Explanation
 
 def speech_of(request: protocol.Explain) -> protocol.Speak:
     """The request for speech that it explains."""
-    fields = (*protocol.Reading.__struct_fields__,)
-    return protocol.Speak(**{name: getattr(request, name) for name in fields})
+    return protocol.Speak(**{name: getattr(request, name) for name in protocol.Reading.__struct_fields__})
 
 
 def event_of(answer: Explanation | EdgedError, id: str) -> protocol.Event:
