@@ -28,11 +28,12 @@ class Signals:
         self._pipe, self._wake_fd = os.pipe2(os.O_NONBLOCK | os.O_CLOEXEC)
 
     def receive(self) -> None:
-        """From here on, instead of what the signals do by default."""
+        """From here on, instead of what the signals do by default, and though the parent blocked them."""
         signal.set_wakeup_fd(self._wake_fd, warn_on_full_buffer=False)
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._on_stop)
         signal.signal(signal.SIGHUP, self._on_hangup)
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGINT, signal.SIGHUP})
 
     def wait(self, timeout_s: float) -> None:
         """Until a signal, `wake`, or the end of that time."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -18,7 +19,7 @@ from edged.bundle import read_manifest
 from edged.bundle_write import write_manifest
 from edged.compiler import clocks, trt
 from edged.compiler.graph import Graph
-from edged.compiler.trt_phases import Phases
+from edged.compiler.trt_phases import Phases, stoppable
 from edged.compiler.trt_report import summary
 from edged.precision import LOOSEST
 from tests import bundles
@@ -63,6 +64,14 @@ def test_what_the_callback_raises_is_kept_and_stops_the_build() -> None:
     phases.start("Build", None, 4)
     assert phases.step("Build", 0) is False
     assert isinstance(phases.failure, OSError)
+
+
+def test_no_signal_stays_blocked_behind_a_build_however_short() -> None:
+    """Child processes inherit what is blocked: they would not hear a SIGTERM."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, [])
+    for _ in range(100):
+        assert stoppable(lambda: 1, Phases("gpt", lambda phase, fraction: None)) == 1
+        assert signal.pthread_sigmask(signal.SIG_BLOCK, []) == before
 
 
 # -- profiles, report, clocks ----------------------------------------------------------------------

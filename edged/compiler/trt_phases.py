@@ -101,9 +101,12 @@ def stoppable(build: Callable[[], T], phases: Phases) -> T:
     thread = threading.Thread(target=work, name="edged-build", daemon=True)
     before = signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # for that thread: they are for this one
     thread.start()
-    while not (made or raised):
+    while True:
         try:
+            # At least once, however short the build was: what is blocked here, child processes inherit.
             signal.pthread_sigmask(signal.SIG_SETMASK, before)
+            if made or raised:
+                break
             thread.join(LOOK_S)
         except KeyboardInterrupt as error:
             if phases.failure is not None:
