@@ -257,6 +257,23 @@ def test_a_leak_is_told_from_noise() -> None:
     assert wrong < 15, "one in forty is wrong by chance"
 
 
+def test_a_walk_without_a_direction_is_no_slope() -> None:
+    """Heaps grow and are trimmed by steps. A few readings of that look like a slope more often than those
+    of noise do, but not often; a leak of the same size as its steps is found behind it."""
+    chance = np.random.default_rng(5)
+    seconds = np.arange(0, 175, 2.5)
+    wrong = found = 0
+    for _ in range(300):
+        walk = 160_000 + np.cumsum(chance.normal(0, 300, seconds.size)) + chance.normal(0, 300, seconds.size)
+        flat, leaking = (slope(list(zip(seconds, walk + kb * seconds, strict=True))) for kb in (0, 200))
+        assert flat is not None
+        assert leaking is not None
+        wrong += flat.grows
+        found += leaking.grows
+    assert wrong < 30
+    assert found > 290
+
+
 @pytest.mark.parametrize("at", [40, 75, 110])
 def test_one_step_that_lasts_is_no_slope(at: int) -> None:
     """Memory that a heap takes once, and keeps: the line through it is steep, and says nothing."""

@@ -20,10 +20,9 @@ from soaking.rig import Outage
 
 EVERY_S = 1.0
 STANDSTILL_S = 4.0  # between two readings
-# Two-sided 95 % of a normal distribution; of fewer readings than that no slope is told.
-Z95 = 1.96
-FEWEST = 10
-BLOCK = 10  # readings
+Z95 = 1.96  # two-sided, of a normal distribution
+FEWEST = 10  # readings; of fewer no slope is told
+BLOCK = 5  # readings
 Column = npt.NDArray[np.float64]
 
 
@@ -64,22 +63,35 @@ def slope(readings: Sequence[tuple[float, float]]) -> Slope | None:
         return None
     per_minute = float((minutes * (kb - kb.mean())).sum()) / spread
     rest = kb - kb.mean() - per_minute * minutes
-    error = max(_wavering(rest, spread), _walking(kb) / ((at[-1] - at[0]) / 60))
-    return Slope(per_minute, per_minute - Z95 * error, per_minute + Z95 * error, len(readings))
+    wide = max(_wavering(rest, spread), _walking(kb) / ((at[-1] - at[0]) / 60))
+    return Slope(per_minute, per_minute - wide, per_minute + wide, len(readings))
+
+
+def _quantile(freedom: float) -> float:
+    """Two-sided 95 % of Student's t distribution, by its expansion about the normal one (Abramowitz and
+    Stegun, 26.7.5); 2 % below the true one at 3 degrees of freedom."""
+    z = Z95
+    return (
+        z
+        + (z**3 + z) / (4 * freedom)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * freedom**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * freedom**3)
+    )
 
 
 def _wavering(rest: Column, spread: float) -> float:
-    """Standard error of the slope of a line that leaves this rest."""
+    """Half the interval of the slope of a line that leaves this rest."""
     scatter = float((rest**2).sum())
     if not scatter:
         return 0.0
     alike = min(0.999, max(0.0, float((rest[1:] * rest[:-1]).sum()) / scatter))
     independent = max(3.0, rest.size * (1 - alike) / (1 + alike))
-    return math.sqrt(scatter / (independent - 2) / spread)
+    return _quantile(independent - 2) * math.sqrt(scatter / (independent - 2) / spread)
 
 
 def _walking(kb: Column) -> float:
-    """How far a walk gets by chance, from the first reading to the last, with the steps of this one.
+    """How far a walk gets by chance, in 95 % of cases, from its first reading to its last, with the steps of
+    this one: they are few, so that what they tell of others is uncertain, too.
 
     A step that is taken back at once is no step, but wavering: what a step has in common with the next one is
     negative then, and takes away what the step itself would add.
@@ -88,7 +100,7 @@ def _walking(kb: Column) -> float:
     steps = np.diff(blocks)
     steps -= steps.mean()
     lasting = float((steps**2).sum()) + 2 * float((steps[1:] * steps[:-1]).sum())
-    return math.sqrt(max(0.0, lasting))
+    return _quantile(steps.size - 1) * math.sqrt(max(0.0, lasting) * steps.size / (steps.size - 1))
 
 
 class Sampler:
