@@ -9,8 +9,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from time import monotonic
+
+import msgspec
 
 from edged import protocol
 from edged.audio.encode import check_format
@@ -20,6 +24,7 @@ from edged.errors import (
     DuplicateId,
     EventsNeedDealer,
     OverBudget,
+    RequestError,
     ShuttingDown,
     Starting,
     TextTooLong,
@@ -31,6 +36,7 @@ from edged.explanations import event_of, speech_of
 from edged.first_look import look
 from edged.forecast import Forecast
 from edged.job import Job, JobState, Params, Priority, Sink
+from edged.open_jobs import OpenJobs, Submit
 from edged.params import reading_options, resolve
 from edged.settings import Limits, Reading, VoiceDefaults
 from edged.stats import Stats, first_audio_ms, rtf
@@ -103,6 +109,7 @@ class Admission:
         self.reading = Reading()
         self.stats = Stats()
         self.tickets: dict[str, Ticket] = {}
+        self.open_jobs = OpenJobs()
         self._limits = limits
         self._on_start = on_start
         self._on_end = on_end
@@ -115,14 +122,14 @@ class Admission:
         voices: Mapping[str, VoiceCard],
         default_voice: str,
         sinks: Sinks,
-        submit: Callable[[Job, Script], None],
+        submit: Submit,
         explain: Callable[[Script, Params, Account, Told], None],
         forecast: Forecast,
         defaults: Mapping[str, VoiceDefaults] | None = None,
         reading: Reading | None = None,
         signs: Callable[[], frozenset[str]] = frozenset,
     ) -> None:
-        """From here jobs are taken. submit: receives an admitted job (the text stage). explain: receives a
+        """From here jobs are taken. submit: receives an admitted job, or more of its text. explain: gets a
         text that is to be explained. defaults: how a voice speaks where a request does not say. signs:
         what the lexicon has words for beside letters. Called again (server thread) for other voices, or
         settings of them."""
@@ -156,18 +163,24 @@ class Admission:
         if self.state == "starting":
             raise Starting("the daemon is still starting")
         self._check_reply(request, peer)
-        card, params, script = self._look(request)
+        card, params = self._chosen(request)
+        if request.open and request.markup != "plain":
+            raise BadValue("open: only a plain text can come in pieces")
+        script = None if request.open else self._script(request, card, params)
         rate = 0
         if isinstance(request, protocol.Synthesize):
             rate = check_format(request.format, card.sample_rate, request.sample_rate)
         self._check_room(request, peer)
         wait_s = self._check_wait(card.name, Priority[request.priority.upper()])
-        job = self._make_job(request, peer, card, script.text, params)
-        job.skipped = script.left_out
+        job = self._make_job(request, peer, card, request.text if script is None else script.text, params)
         if isinstance(request, protocol.Synthesize):
             job.sink = self._sinks.reply(job, request.format, card.sample_rate, rate, request.stream)
         else:
             job.sink = self._sinks.speaker(job, card.sample_rate)
+        if script is None:
+            piece = partial(self._piece, request, card, params)
+            script = self.open_jobs.open(job, request.text, piece, self._submit)
+        job.skipped = 0 if script is None else script.left_out
         position = sum(1 for t in self.tickets.values() if t.job.priority <= job.priority and not t.job.ended)
         fallback = "finish" if job.kind == "speak" else "cancel"
         self.tickets[job.id] = Ticket(
@@ -181,12 +194,12 @@ class Admission:
             sample_rate=rate,
         )
         self.stats.accepted += 1
-        self._submit(job, script)
+        self._submit(job, script, request.open, 0)
         return protocol.Accepted(
             id=request.id,
             job=job.id,
             position=position,
-            skipped=script.left_out,
+            skipped=job.skipped,
             wait_s=None if wait_s is None else round(wait_s, 2),
         )
 
@@ -196,27 +209,60 @@ class Admission:
         Raises the `EdgedError` that refuses it, which is the one that would refuse the speech.
         """
         self.check_open()
-        card, params, script = self._look(speech_of(request))
+        speech = speech_of(request)
+        card, params = self._chosen(speech)
+        script = self._script(speech, card, params)
         if self.over_budget:
             raise OverBudget(self.over_budget)
         account = Account(card.name, card.languages)
         self._explain(script, params, account, lambda answer: told(event_of(answer, request.id)))
 
-    def _look(self, request: protocol.Speech) -> tuple[VoiceCard, Params, Script]:
-        """Who speaks, how, and what."""
+    def append(self, request: protocol.Append, peer: Peer) -> protocol.Appended:
+        """More text of an open job. Raises what refuses it, and then it counts as never sent."""
+        job = self._part_of(request, peer)
+        held = self.open_jobs.append(job, request.text, request.flush, self._limits.text_chars)
+        return protocol.Appended(id=request.id, job=job.id, held=held)
+
+    def close(self, request: protocol.Close, peer: Peer) -> protocol.Appended:
+        """The text of an open job is complete. Raises what refuses the rest, which is not spoken then."""
+        job = self._part_of(request, peer)
+        self.open_jobs.close(job)
+        return protocol.Appended(id=request.id, job=job.id)
+
+    def close_idle(self) -> list[Job]:
+        """Closes open jobs whose clients have said nothing for `limits.open_idle_s`."""
+        idle = self.open_jobs.expired(self._limits.open_idle_s)
+        for job in idle:
+            self._close_open(job)
+        return idle
+
+    def _close_open(self, job: Job) -> None:
+        """Nobody is there to be told what of the rest cannot be spoken: it is counted."""
+        with suppress(RequestError):
+            self.open_jobs.close(job)
+
+    def _chosen(self, request: protocol.Speech) -> tuple[VoiceCard, Params]:
+        """Who speaks, and how."""
         card = self._voice(request.voice)
         if len(request.text) > self._limits.text_chars:
             raise TextTooLong(
                 f"the text has {len(request.text)} characters, the limit is {self._limits.text_chars}"
             )
-        params = resolve(request, self._defaults.get(card.name, VoiceDefaults()), card, self.voices)
+        return card, resolve(request, self._defaults.get(card.name, VoiceDefaults()), card, self.voices)
+
+    def _script(self, request: protocol.Speech, card: VoiceCard, params: Params) -> Script:
+        """What is spoken. Raises what refuses the text."""
         options = reading_options(request, self.reading)
-        known = self._signs()
-        return card, params, look(request, card, self.voices, options, params.run_voices, known)
+        return look(request, card, self.voices, options, params.run_voices, self._signs())
+
+    def _piece(self, request: protocol.Speech, card: VoiceCard, params: Params, text: str) -> Script:
+        return self._script(msgspec.structs.replace(request, text=text), card, params)
 
     def _check_reply(self, request: protocol.Speech, peer: Peer) -> None:
         if request.reply == "events" and peer.socket_type == "REQ":
             raise EventsNeedDealer("a REQ socket takes exactly one reply")
+        if request.open and request.reply == "final" and peer.socket_type == "REQ":
+            raise BadValue("open: a REQ socket that waits for the end cannot send more text", "use reply=ack")
         if isinstance(request, protocol.Synthesize):
             if request.reply == "ack":
                 raise BadValue("reply: 'ack' would lose the audio", "use reply=final or reply=events")
@@ -290,6 +336,13 @@ class Admission:
             raise UnknownJob(f"no live job {request.job or request.target!r}")
         return [t.job.id for t in hit if t.job.cancel()]
 
+    def _part_of(self, request: protocol.Part, peer: Peer) -> Job:
+        named = protocol.Cancel(client=request.client, job=request.job, target=request.target)
+        hit = [t.job for t in self.tickets.values() if not t.job.ended and self._means(named, peer, t)]
+        if not hit:
+            raise UnknownJob(f"no live job {request.job or request.target!r}")
+        return hit[0]
+
     def _means(self, request: protocol.Cancel, peer: Peer, ticket: Ticket) -> bool:
         same_connection = ticket.peer.identity == peer.identity
         same_app = bool(request.client) and (ticket.app, ticket.peer.uid) == (request.client, peer.uid)
@@ -302,16 +355,21 @@ class Admission:
         return ticket.job.client_id == request.target and (same_connection or same_app)
 
     def peer_gone(self, identity: bytes) -> None:
-        """A connection ended: cancels its jobs that asked for it."""
+        """A connection ended: cancels its jobs that asked for it. No more text comes for the others."""
         for ticket in list(self.tickets.values()):
-            if ticket.peer.identity == identity and ticket.on_disconnect == "cancel":
+            if ticket.peer.identity != identity:
+                continue
+            if ticket.on_disconnect == "cancel":
                 ticket.job.cancel()
+            elif ticket.job.open:
+                self._close_open(ticket.job)
 
     # -- endings --------------------------------------------------------------------------------
 
     def ended(self, job: Job) -> protocol.Done | protocol.Cancelled | protocol.Failed:
         """Takes an ended job off the table and gives the event that tells its client."""
         ticket = self.tickets.pop(job.id)
+        self.open_jobs.forget(job)
         self.stats.record(job, heard_at_once=job.kind == "speak" or ticket.stream)
         self._forecast.record(job)
         if job.error is not None:

@@ -31,7 +31,7 @@ from edged.text.languages import readings_of
 from edged.text.lexicon.match import Lexicon
 from edged.text.prepare import Preparer
 from edged.text.script import Script
-from edged.text.stage import Question, TextStage
+from edged.text.stage import Piece, Question, TextStage
 from edged.threads import Pulse
 from edged.voices.api import Voice
 from edged.voices.choice import Choice
@@ -67,11 +67,12 @@ class Generation:
         self.worker.start()
         self.text.start()
 
-    def submit(self, job: Job, script: Script) -> None:
-        """Server thread: an admitted job. The number of live ones is bounded by admission."""
-        self._jobs = [one for one in self._jobs if not one.ended]
+    def submit(self, job: Job, script: Script | None, more: bool = False, left_out: int = 0) -> None:
+        """Server thread: an admitted job, or more text of one (see `text.stage.Piece`). The number of live
+        ones is bounded by admission."""
+        self._jobs = [one for one in self._jobs if not one.ended and one is not job]
         self._jobs.append(job)
-        self.text.submit(job, script)
+        self.text.submit(Piece(job, script, more, left_out))
 
     def use(self, lexicon: Lexicon) -> None:
         """Any thread: for what is read from here on."""

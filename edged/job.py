@@ -168,6 +168,7 @@ class Job:
     sink: Sink | None = None
     utterances: list[Utterance] = field(default_factory=list)
     prepared_all: bool = False
+    open: bool = False  # more text may come; the server thread sets it
     cursor: int = 0  # next utterance to synthesize
     error: EdgedError | None = None
     warnings: list[str] = field(default_factory=list)

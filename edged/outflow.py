@@ -17,6 +17,8 @@ from edged.scheduler import Entry
 
 # Chunks of silence of one job in one round, so that nobody waits for the whole of a long pause.
 SILENT_CHUNKS = 8
+# Behind the last sentence that has come of an open job: what resamplers and encoders hold back of it is heard then.
+REST_S = 0.05
 
 
 @dataclass(slots=True)
@@ -48,6 +50,8 @@ def end(entry: Entry, utterance: Utterance, rate: int) -> None:
     """What comes behind the last samples of an utterance."""
     entry.pending.extend(map(Mark, utterance.marks_after))
     _add_silence(entry, utterance.pause_s, rate)
+    if entry.job.open and entry.job.cursor >= len(entry.job.utterances):
+        _add_silence(entry, REST_S, rate)
 
 
 def pour(entry: Entry, rate: int, most: int) -> bool:

@@ -113,10 +113,13 @@ class Server:
         self._questions.append(lambda: self._delivery.send(peer, event))
         os.eventfd_write(self._wake_fd, 1)
 
-    def look_after_files(self) -> None:
-        """Main thread, about once a second: removed files of the sockets are made again."""
-        if self._endpoints.lost():
-            self._questions.append(self._restore)
+    def look_after(self) -> None:
+        """Main thread, about once a second: removed files of the sockets are made again, and open jobs that
+        nobody writes to any more are closed."""
+        wanted = [self._restore] if self._endpoints.lost() else []
+        wanted += [self._close_idle] if self._admission.open_jobs.waiting else []
+        if wanted:
+            self._questions.extend(wanted)
             os.eventfd_write(self._wake_fd, 1)
 
     def stop(self, timeout_s: float) -> None:
@@ -207,6 +210,10 @@ class Server:
             self._unreachable = text
         log_event(log, level, text, code="socket_lost", endpoint=self._endpoints.endpoint)
 
+    def _close_idle(self) -> None:
+        for job in self._admission.close_idle():
+            log_event(log, logging.INFO, "open job closed: no more text came", job=job.id)
+
     # -- requests -------------------------------------------------------------------------------
 
     def _receive(self, frames: list[Any]) -> None:
@@ -264,6 +271,10 @@ class Server:
         reply: protocol.Event
         if isinstance(request, protocol.Cancel):
             reply = protocol.CancelReply(id=request.id, jobs=self._admission.cancel(request, peer))
+        elif isinstance(request, protocol.Append):
+            reply = self._admission.append(request, peer)
+        elif isinstance(request, protocol.Close):
+            reply = self._admission.close(request, peer)
         elif isinstance(request, protocol.Status):
             reply = self._desk.status(request.id, request.memory)
         elif isinstance(request, protocol.Voices):

@@ -215,7 +215,7 @@ class Service:
             if self._signals.reload_wanted():
                 self._takeover.reloader.ask()
             self._watchdog.tick(monotonic())
-            self._server.look_after_files()
+            self._server.look_after()
 
     def _drain(self) -> None:
         """Takes no new jobs, lets the live ones end and their clients take the results, up to the deadline;

@@ -67,6 +67,7 @@ class Limits(Group, kw_only=True, frozen=True):
     reply_buffer_s: Annotated[float, Meta(ge=1.0, le=600.0)] = 30.0
     reply_mb: Annotated[int, Meta(ge=1, le=4_096)] = 64
     client_stall_s: Seconds = 30.0
+    open_idle_s: Annotated[float, Meta(ge=1.0, le=3600.0)] = 30.0
 
 
 class Engine(Group, kw_only=True, frozen=True):

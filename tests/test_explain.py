@@ -44,7 +44,7 @@ from edged.text.languages import readings_of
 from edged.text.prepare import Preparer
 from edged.text.script import Prepared, Script
 from edged.text.span import Options, Span
-from edged.text.stage import QUESTIONS, Question, TextStage
+from edged.text.stage import QUESTIONS, Piece, Question, TextStage
 from edged.voices.api import VoiceCard
 from edged.voices.tone.frontend import ToneFrontend
 from tests.daemon import Daemon, running
@@ -190,7 +190,7 @@ def test_a_step_is_taken_between_two_sentences(stage: tuple[TextStage, Slow, Ans
             yield
 
     spoken = job("text")
-    made.submit(spoken, Script(()))
+    made.submit(Piece(spoken, Script(())))
     slow.begun.get(timeout=WITHIN_S)
     made.explain(question(answers, source()))
     assert made.asked
@@ -207,7 +207,7 @@ def test_a_step_is_taken_between_two_sentences(stage: tuple[TextStage, Slow, Ans
 
 def test_more_than_a_few_at_once_are_refused(stage: tuple[TextStage, Slow, Answers]) -> None:
     made, slow, answers = stage
-    made.submit(job("text"), Script(()))
+    made.submit(Piece(job("text"), Script(())))
     slow.begun.get(timeout=WITHIN_S)
     for _ in range(QUESTIONS):
         made.explain(question(answers, iter(())))
@@ -253,7 +253,7 @@ def test_a_full_account_ends_its_text(stage: tuple[TextStage, Slow, Answers]) ->
 
 def test_the_stop_answers_what_is_open(stage: tuple[TextStage, Slow, Answers]) -> None:
     made, slow, answers = stage
-    made.submit(job("text"), Script(()))
+    made.submit(Piece(job("text"), Script(())))
     slow.begun.get(timeout=WITHIN_S)
     made.explain(question(answers, iter(int, 1)))
     made.stop(0.0)

@@ -16,7 +16,7 @@ from edged.text.document import Words
 from edged.text.languages import readings_of
 from edged.text.prepare import Preparer
 from edged.text.script import Prepared, Script
-from edged.text.stage import TextStage
+from edged.text.stage import Piece, TextStage
 from edged.voices.tone.frontend import ToneFrontend
 from tests.test_job import make_job
 
@@ -36,7 +36,7 @@ def script(job: Job) -> Script:
 
 
 def submit(stage: TextStage, job: Job) -> None:
-    stage.submit(job, script(job))
+    stage.submit(Piece(job, script(job)))
 
 
 class Gated:
@@ -93,7 +93,7 @@ def test_a_job_goes_on_with_its_first_sentence_and_the_rest_follows(make: Any) -
     frontend = ToneFrontend(160)
     stage, ready, changed = make(Preparer({"v": frontend}, readings_of([frontend])))
     made = job("One. Two. Three.")
-    stage.submit(made, script(made))
+    stage.submit(Piece(made, script(made)))
     assert ready.get(timeout=5) is made
     while not made.prepared_all:
         changed.get(timeout=5)
@@ -121,7 +121,7 @@ def test_a_cancelled_job_is_prepared_no_further(make: Any) -> None:
     frontend = Gated()
     stage, _, _ = make(frontend)
     cancelled = job("gone 100")
-    stage.submit(cancelled, script(cancelled))
+    stage.submit(Piece(cancelled, script(cancelled)))
     frontend.gate.release()
     frontend.told.get(timeout=5)
     cancelled.cancel()
@@ -142,7 +142,7 @@ def test_a_failing_frontend_fails_its_job_and_keeps_the_text_private(
     ended = threading.Event()
     made = job("secret words", on_end=lambda _: ended.set())
     with caplog.at_level(logging.INFO, "edged"):
-        stage.submit(made, script(made))
+        stage.submit(Piece(made, script(made)))
         assert ended.wait(5)
     assert made.error is not None
     assert made.error.code == code

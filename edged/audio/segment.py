@@ -100,7 +100,8 @@ class PlayerSink:
         if self._flushed and not len(self._block):
             self.end = ring.written
         elif moved:
-            ring.promised = True
+            # A gap in an open job is most likely its client's, who had no more to say.
+            ring.promised = self.has_audio or not self.job.open
         return moved > 0 or self.end is not None
 
     def _take(self, rate: int) -> None:

@@ -15,18 +15,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from edged.client.blocking import Client, Stream
+from edged.client.blocking import Client, Stream, Writing
 from edged.client.endpoint import Curve
 from edged.client.results import Chunk, Synthesis
 from edged.protocol import Accepted, Done, Explained
 
 if TYPE_CHECKING:
-    from edged.client.aio import AsyncClient, AsyncStream
+    from edged.client.aio import AsyncClient, AsyncStream, AsyncWriting
 
 __all__ = [
     "Accepted",
     "AsyncClient",
     "AsyncStream",
+    "AsyncWriting",
     "Chunk",
     "Client",
     "Curve",
@@ -34,11 +35,12 @@ __all__ = [
     "Explained",
     "Stream",
     "Synthesis",
+    "Writing",
 ]
 
 
 def __getattr__(name: str) -> Any:
-    if name in ("AsyncClient", "AsyncStream"):
+    if name in ("AsyncClient", "AsyncStream", "AsyncWriting"):
         from edged.client import aio
 
         return getattr(aio, name)

@@ -21,7 +21,7 @@ from edged.client.connection import FRAME_KB
 from edged.client.endpoint import Curve
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
 from edged.errors import EdgedError
-from edged.protocol import Accepted, Audio, Done, Explained
+from edged.protocol import Accepted, Appended, Audio, Done, Explained
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -114,6 +114,15 @@ class AsyncClient(Base):
         """
         request = self._synthesize(text, True, options)
         return AsyncStream(self, request, on_event)
+
+    def write(
+        self, text: str = "", *, on_event: OnEvent | None = None, **options: Unpack[SpeechOptions]
+    ) -> AsyncWriting:
+        """Speaks a text that is still being written: what comes is heard sentence by sentence.
+
+        The request is sent by `async with`. Only plain text. Options: those of `speak`.
+        """
+        return AsyncWriting(self, self._write(text, options), on_event)
 
     # -- everything else ------------------------------------------------------------------------
 
@@ -286,3 +295,60 @@ class AsyncStream(AsyncIterator[Chunk]):
         if self._open and call is not None and loop is not None and not self._client._forked:
             with suppress(RuntimeError):  # the loop is closed, and the connection with it
                 loop.call_soon_threadsafe(self._client._end, call)
+
+
+class AsyncWriting:
+    """Speech of a text that comes in pieces, from `AsyncClient.write`; to be entered with `async with`.
+
+    Neighbour: `Writing` of the other client, which it is like.
+    """
+
+    def __init__(self, client: AsyncClient, request: protocol.Speak, on_event: OnEvent | None) -> None:
+        self.done: Done | None = None
+        self._client = client
+        self._request = request
+        self._on_event = on_event
+        self._call: _Call | None = None
+        self._open = True
+
+    async def append(self, text: str, flush: bool = False) -> int:
+        """More text; see `Writing.append`."""
+        request = self._client._append(self._request.id, text, flush)
+        return (await self._client._ask(request, Appended)).held
+
+    async def close(self) -> None:
+        """The text is complete; see `Writing.close`."""
+        if self._open:
+            self._open = False
+            await self._client._ask(self._client._complete(self._request.id), Appended)
+
+    async def wait(self) -> Done:
+        """Until all of it was heard."""
+        assert self._call is not None, "enter it with: async with"
+        await self.close()
+        while self.done is None:
+            event, _ = await self._client._next(self._call, self._on_event)
+            if isinstance(event, Done):
+                self.done = event
+        self.cancel()
+        return self.done
+
+    def cancel(self) -> None:
+        """Silence, unless it has ended."""
+        self._open = False
+        if self._call is not None:
+            self._client._end(self._call)
+
+    async def __aenter__(self) -> AsyncWriting:
+        self._call = await self._client._send(self._request, long=True)
+        return self
+
+    async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.cancel()
+            return
+        try:
+            await self.wait()
+        except BaseException:
+            self.cancel()
+            raise

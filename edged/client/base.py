@@ -9,6 +9,8 @@ import os
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypedDict, cast
 
+from msgspec import structs
+
 from edged import protocol
 from edged.client.connection import FRAME_KB, Connection
 from edged.client.endpoint import Curve
@@ -120,6 +122,18 @@ class Base:
         reply: protocol.Reply = "events" if wait else "ack"
         given = cast("dict[str, Any]", options)  # the daemon checks the values
         return protocol.Speak(id=self._id(), client=self._connection.name, text=text, reply=reply, **given)
+
+    def _write(self, text: str, options: SpeechOptions) -> protocol.Speak:
+        _known("write", options, SpeechOptions.__annotations__)
+        request = self._speak(text, True, options)
+        return structs.replace(request, open=True)
+
+    def _append(self, target: str, text: str, flush: bool) -> protocol.Append:
+        name = self._connection.name
+        return protocol.Append(id=self._id(), client=name, target=target, text=text, flush=flush)
+
+    def _complete(self, target: str) -> protocol.Close:
+        return protocol.Close(id=self._id(), client=self._connection.name, target=target)
 
     def _synthesize(self, text: str, stream: bool, options: AudioOptions) -> protocol.Synthesize:
         _known("stream" if stream else "synthesize", options, AudioOptions.__annotations__)

@@ -22,7 +22,7 @@ from edged.client.call import Answer, Call, OnEvent
 from edged.client.connection import FRAME_KB
 from edged.client.endpoint import Curve
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
-from edged.protocol import Accepted, Audio, Done, Explained
+from edged.protocol import Accepted, Appended, Audio, Done, Explained
 
 if TYPE_CHECKING:
     from typing_extensions import Unpack
@@ -126,6 +126,16 @@ class Client(Base):
         """
         request = self._synthesize(text, True, options)
         return Stream(self, self._send(request, long=True), on_event)
+
+    def write(
+        self, text: str = "", *, on_event: OnEvent | None = None, **options: Unpack[SpeechOptions]
+    ) -> Writing:
+        """Speaks a text that is still being written: what comes is heard sentence by sentence.
+
+        Only plain text. Options: those of `speak`.
+        """
+        request = self._write(text, options)
+        return Writing(self, self._send(request, long=True), on_event)
 
     # -- everything else ------------------------------------------------------------------------
 
@@ -269,3 +279,61 @@ class Stream(Iterator[Chunk]):
         # the daemon then cancels the job when the Client closes.
         with suppress(RuntimeError, zmq.ZMQError):
             self.close()
+
+
+class Writing:
+    """Speech of a text that comes in pieces, from `Client.write`. `done`: the daemon's account of it.
+
+        with client.write(priority="message") as writing:
+            for token in model:
+                writing.append(token)
+
+    Leaving the block waits until all was heard; an exception in it cancels.
+    """
+
+    def __init__(self, client: Client, call: Call, on_event: OnEvent | None) -> None:
+        self.done: Done | None = None
+        self._client = client
+        self._call = call
+        self._on_event = on_event
+        self._open = True
+
+    def append(self, text: str, flush: bool = False) -> int:
+        """More text. flush: nothing of it waits for the end of its sentence; without, the characters that do
+        are returned. Raises what refuses the piece, which then counts as never sent."""
+        request = self._client._append(self._call.id, text, flush)
+        return self._client._ask(request, Appended).held
+
+    def close(self) -> None:
+        """The text is complete. Raises what refuses the last piece; the rest is spoken all the same."""
+        if self._open:
+            self._open = False
+            self._client._ask(self._client._complete(self._call.id), Appended)
+
+    def wait(self) -> Done:
+        """Until all of it was heard."""
+        self.close()
+        while self.done is None:
+            event, _ = self._client._next(self._call, self._on_event)
+            if isinstance(event, Done):
+                self.done = event
+        self._client._end(self._call)
+        return self.done
+
+    def cancel(self) -> None:
+        """Silence, unless it has ended."""
+        self._open = False
+        self._client._end(self._call)
+
+    def __enter__(self) -> Writing:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, *_: object) -> None:
+        if kind is not None:
+            self.cancel()
+            return
+        try:
+            self.wait()
+        except BaseException:
+            self.cancel()
+            raise

@@ -106,6 +106,12 @@ class Failed(Event, kw_only=True, frozen=True, tag="failed"):
     hint: str = ""
 
 
+class Appended(Event, kw_only=True, frozen=True, tag="appended"):
+    """Answer to `append` and `close`. held: characters that wait for the end of their sentence."""
+
+    held: int = 0
+
+
 class Explained(Event, kw_only=True, frozen=True, tag="explained"):
     """Answer to `explain`. voice, languages: of the request.
 
@@ -295,6 +301,7 @@ AnyEvent = (
     | Done
     | Cancelled
     | Failed
+    | Appended
     | Explained
     | CancelReply
     | StatusReply

@@ -73,7 +73,7 @@ class Speech(Reading, kw_only=True, frozen=True, omit_defaults=True):
     or else the voice's own. languages: what is drawn otherwise where one language is spoken. refine: the
     model first rewrites the text as it would be said; oral (how colloquial), laugh and break (pauses) steer
     that and turn it on; show_refined: what came out is told in `started` and `done`. speaker: a speaker code
-    instead of the voice's own speaker.
+    instead of the voice's own speaker. open: more text follows, by `append`, until `close`; only plain text.
     """
 
     volume: Volume = 1.0
@@ -94,6 +94,7 @@ class Speech(Reading, kw_only=True, frozen=True, omit_defaults=True):
     deadline_ms: Annotated[int, Meta(ge=1, le=86_400_000)] | None = None
     on_disconnect: Literal["finish", "cancel"] | None = None
     reply: Reply = "final"
+    open: bool = False
 
 
 class Speak(Speech, kw_only=True, frozen=True, tag="speak"):
@@ -127,6 +128,25 @@ class Cancel(Request, kw_only=True, frozen=True, tag="cancel"):
     scope: Literal["job", "mine", "all"] = "job"
 
 
+class Part(Request, kw_only=True, frozen=True):
+    """Fields of what is said of an open job, which is named as in `cancel`."""
+
+    job: Id = ""
+    target: Id = ""
+
+
+class Append(Part, kw_only=True, frozen=True, tag="append"):
+    """More text for an open job. It is spoken by whole sentences, whatever pieces it comes in; flush: nothing of
+    it waits for the end of its sentence."""
+
+    text: str
+    flush: bool = False
+
+
+class Close(Part, kw_only=True, frozen=True, tag="close"):
+    """The text of an open job is complete: what waits is spoken, and the job ends when all of it was."""
+
+
 class Status(Request, kw_only=True, frozen=True, omit_defaults=True, tag="status"):
     """Is the daemon well, what is it doing; with `memory`, what its memory is used for."""
 
@@ -149,10 +169,12 @@ class Reload(Request, kw_only=True, frozen=True, tag="reload"):
     """Read the configuration and the bundles again, without dropping a job."""
 
 
-AnyRequest = Speak | Synthesize | Explain | Cancel | Status | Voices | Stats | Ping | Reload
+AnyRequest = Speak | Synthesize | Append | Close | Explain | Cancel | Status | Voices | Stats | Ping | Reload
 OPERATIONS: dict[str, type[Request]] = {
     "speak": Speak,
     "synthesize": Synthesize,
+    "append": Append,
+    "close": Close,
     "explain": Explain,
     "cancel": Cancel,
     "status": Status,

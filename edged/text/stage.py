@@ -12,10 +12,10 @@ import logging
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from time import monotonic
 
-from edged.errors import Busy, EdgedError, InternalError, RequestError, ShuttingDown
+from edged.errors import Busy, EdgedError, InternalError, RequestError, ShuttingDown, UnspeakableText
 from edged.job import Job
 from edged.log import event as log_event
 from edged.text.explain import Account, Explanation, Told
@@ -28,13 +28,32 @@ log = logging.getLogger("edged.text")
 QUESTIONS = 4  # explanations at once; each may hold a text of the largest size
 
 
-@dataclass(slots=True, eq=False)
-class _Open:
-    """A job in preparation."""
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """A job's text, or a part of it. script: None where nothing of it can be heard, and then left_out counts
+    its characters. more: other parts follow."""
 
     job: Job
-    source: Iterator[Stretch | Prepared]
+    script: Script | None
+    more: bool = False
+    left_out: int = 0
+
+
+@dataclass(slots=True, eq=False)
+class _Open:
+    """A job in preparation. waiting: parts of its text that were not begun. more: others will come."""
+
+    job: Job
+    more: bool
+    source: Iterator[Stretch | Prepared] | None = None
+    waiting: deque[Script] = field(default_factory=deque)
+    parts: int = 0
     spent_s: float = 0.0  # on its first utterance
+
+    @property
+    def able(self) -> bool:
+        """There is something to do: a part, or the end."""
+        return self.source is not None or bool(self.waiting) or not self.more
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -63,7 +82,7 @@ class TextStage:
         self.preparer = preparer
         self._ready = ready
         self._changed = changed
-        self._incoming: deque[tuple[Job, Script]] = deque()
+        self._incoming: deque[Piece] = deque()
         self._questions: deque[Question] = deque()
         self._wake = threading.Event()
         self._stopping = False
@@ -73,9 +92,9 @@ class TextStage:
     def start(self) -> None:
         self._thread.start()
 
-    def submit(self, job: Job, script: Script) -> None:
-        """Any thread. The number of jobs is bounded by admission."""
-        self._incoming.append((job, script))
+    def submit(self, piece: Piece) -> None:
+        """Any thread. The number of jobs is bounded by admission, and so is the length of each one's text."""
+        self._incoming.append(piece)
         self._wake.set()
 
     @property
@@ -113,17 +132,17 @@ class TextStage:
     def _serve(self) -> None:
         work: list[_Open] = []
         while not self._stopping:
-            if not (work or self._questions):
+            if not (any(w.able for w in work) or self._questions):
                 self.pulse.rest()
                 self._wake.wait()
             self.pulse.beat()
             self._wake.clear()
             while self._incoming:
-                job, script = self._incoming.popleft()
-                work.append(_Open(job, self.preparer.steps(script, job.voice, job.params)))
+                _take(self._incoming.popleft(), work)
             work = [w for w in work if not w.job.ended]
-            if work:
-                turn = min(work, key=lambda w: (w.job.priority, len(w.job.utterances)))
+            able = [w for w in work if w.able]
+            if able:
+                turn = min(able, key=lambda w: (w.job.priority, len(w.job.utterances)))
                 if not self._advance(turn):
                     work.remove(turn)
             if self._questions and not self._step(self._questions[0]):
@@ -150,9 +169,16 @@ class TextStage:
         more."""
         job = turn.job
         begin = monotonic()
+        if turn.source is None and turn.waiting:
+            turn.parts += 1
+            turn.source = self.preparer.steps(turn.waiting.popleft(), job.voice, job.params)
         try:
-            step = next(turn.source, None)
+            step = next(turn.source, None) if turn.source is not None else None
         except Exception as exc:
+            if isinstance(exc, UnspeakableText) and (turn.parts > 1 or turn.more):
+                job.warn("a part of the text came to nothing that could be spoken")
+                turn.source = None
+                return True
             error = exc if isinstance(exc, EdgedError) else InternalError("the text could not be prepared")
             # The traceback of a text frontend can quote the text: only its type is logged.
             level = logging.INFO if isinstance(exc, RequestError) else logging.ERROR
@@ -175,12 +201,15 @@ class TextStage:
             return True
         first = not job.utterances
         if step is None:
+            turn.source = None
+            if turn.waiting or turn.more:
+                return True
             job.prepared_all = True
         else:
             job.skipped += sum(skipped.count for skipped in step.skipped)
             for warning in step.warnings:
                 job.warn(warning)
-            job.utterances.append(step.utterance)
+            job.utterances.append(replace(step.utterance, index=len(job.utterances)))
         if first:
             job.timeline.prepared = now
             job.timeline.text_s = turn.spent_s
@@ -188,3 +217,18 @@ class TextStage:
         else:
             self._changed()
         return step is not None
+
+
+def _take(piece: Piece, work: list[_Open]) -> None:
+    """A part of a job that is known, or of a new one."""
+    job = piece.job
+    known = next((w for w in work if w.job is job), None)
+    if known is None:
+        known = _Open(job, piece.more)
+        work.append(known)
+    elif piece.script is not None:  # of the first part admission has told
+        job.skipped += piece.script.left_out
+    known.more = piece.more
+    job.skipped += piece.left_out
+    if piece.script is not None:
+        known.waiting.append(piece.script)
