@@ -1,7 +1,8 @@
 """Open jobs: speech whose text is still being written, as a dialogue model does it.
 
-Server thread only, but for `waiting`. Each piece of text is looked at as the text of a request is, and goes to the
-text stage by whole sentences. Neighbours: `admission` owns the one `OpenJobs`, `text.feed` finds the sentences.
+Server thread only, but for `waiting`. Each piece of text is looked at as the text of a request is, and goes
+to the text stage by whole sentences. Neighbours: `admission` owns the one `OpenJobs`, `text.feed` finds the
+sentences.
 """
 
 from __future__ import annotations
@@ -16,8 +17,8 @@ from edged.text.feed import Feed
 from edged.text.script import Script
 
 Look = Callable[[str], Script]  # raises the `RequestError` that refuses a text
-# A piece of a job's text, None where nothing of it can be heard; whether more will follow, and how many characters
-# were left out where there is no script to tell.
+# A piece of a job's text, None where nothing of it can be heard; whether more will follow, and how many
+# characters were left out where there is no script to tell.
 Submit = Callable[[Job, Script | None, bool, int], None]
 
 
@@ -50,9 +51,9 @@ class OpenJobs:
         return script
 
     def append(self, job: Job, text: str, flush: bool, limit: int) -> int:
-        """More text. flush: nothing of it waits for the end of its sentence. limit: characters of the whole text.
+        """More text. flush: nothing of it waits for the end of its sentence. limit: characters of all of it.
 
-        Returns how many characters wait. Raises what refuses the piece, which then counts as never sent.
+        Returns how many wait. Raises what refuses the piece, which then counts as never sent.
         """
         one = self._find(job)
         one.since = monotonic()
@@ -106,7 +107,7 @@ class OpenJobs:
 
 
 def _looked(look: Look, text: str) -> tuple[Script | None, int]:
-    """The script of a piece; None where it has nothing to speak, with how many characters are left out then."""
+    """The script of a piece; None where it has nothing to speak, and how many characters are left out then."""
     if not text.strip():
         return None, 0
     try:

@@ -17,7 +17,7 @@ from edged.scheduler import Entry
 
 # Chunks of silence of one job in one round, so that nobody waits for the whole of a long pause.
 SILENT_CHUNKS = 8
-# Behind the last sentence that has come of an open job: what resamplers and encoders hold back of it is heard then.
+# Behind the last sentence that has come of an open job: what resamplers and encoders hold back is heard then.
 REST_S = 0.05
 
 

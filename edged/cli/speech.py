@@ -16,6 +16,7 @@ import click
 from edged.cli.context import Number, State, client_command, pass_state
 from edged.cli.exits import FAILED, complain, mute_stdout, naming, tell
 from edged.cli.explain import READING, check_options, explain
+from edged.cli.follow import follow_stdin
 from edged.cli.options import Speaker, reading_options, sampling_option
 from edged.cli.render import Spinner, on_terminal
 from edged.errors import BadValue, FrameTooLarge, Starting
@@ -63,6 +64,7 @@ PRIORITIES = ("important", "message", "text", "notification", "progress")
 @click.option("--show-refined", is_flag=True, default=None, help="Print what the text was rewritten to.")
 @click.option("--speaker", type=Speaker(), metavar="CODE|@FILE", help="A speaker code, or a file with one.")
 @reading_options
+@click.option("--follow", is_flag=True, help="With the text -: speak stdin sentence by sentence as it comes.")
 @click.option("--explain", "explained", is_flag=True, help="Print how it would be said; speak nothing.")
 @click.option("--wait/--no-wait", default=True, help="Return when it is spoken, or at once.")
 @client_command
@@ -75,6 +77,7 @@ def say(
     audio_format: str | None,
     sample_rate: int,
     wait: bool,
+    follow: bool,
     explained: bool,
     **options: Any,
 ) -> int:
@@ -86,6 +89,7 @@ def say(
     edged say Door open.
     edged say --out door.ogg "Door open."
     date | edged say -
+    some-model | edged say --follow -
     edged say --out - "A long text" | aplay
     edged say --explain "It is 5 °C at 12:30."
     edged say --voice heart --run-voice zh=bao "Line 3: 出口关闭."
@@ -94,6 +98,9 @@ def say(
         check_options(click.get_current_context())
         asked = {name: value for name, value in options.items() if name in READING and value is not None}
         return _once_started(lambda: explain(state, _words(text), **asked), state.timeout_s)
+    if follow:
+        _check_follow(click.get_current_context(), text)
+        return _once_started(lambda: follow_stdin(state, options), state.timeout_s)
     if options["show_refined"] and not wait:
         raise click.UsageError("--show-refined waits for the text, --no-wait for nothing")
     if out is None:
@@ -131,6 +138,16 @@ def say(
             return _to_file(state, client, words, Path(out), on_event=see, **options)
 
         return _once_started(attempt, state.timeout_s)
+
+
+def _check_follow(context: click.Context, text: tuple[str, ...]) -> None:
+    if text != ("-",):
+        raise click.UsageError("--follow speaks what comes on stdin: give - as the text")
+    for name in ("out", "audio_format", "sample_rate", "explained"):
+        if context.params[name]:
+            raise click.UsageError("--follow is for the loudspeaker only")
+    if not context.params["wait"]:
+        raise click.UsageError("--follow waits for the end of stdin, --no-wait for nothing")
 
 
 def _once_started(attempt: Callable[[], int], timeout_s: float) -> int:

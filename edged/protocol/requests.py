@@ -136,8 +136,8 @@ class Part(Request, kw_only=True, frozen=True):
 
 
 class Append(Part, kw_only=True, frozen=True, tag="append"):
-    """More text for an open job. It is spoken by whole sentences, whatever pieces it comes in; flush: nothing of
-    it waits for the end of its sentence."""
+    """More text for an open job. It is spoken by whole sentences, whatever pieces it comes in; flush: nothing
+    of it waits for the end of its sentence."""
 
     text: str
     flush: bool = False
