@@ -107,7 +107,7 @@ class OpenJobs:
 
 
 def _looked(look: Look, text: str) -> tuple[Script | None, int]:
-    """The script of a piece; None where it has nothing to speak, and how many characters are left out then."""
+    """The script of a piece; None where it has nothing to speak, with how many characters that are."""
     if not text.strip():
         return None, 0
     try:

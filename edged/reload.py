@@ -32,6 +32,7 @@ LIVE = (
     "limits.jobs",
     "limits.jobs_per_client",
     "limits.wait_s",
+    "limits.open_idle_s",
     "voices",
     "reading",
     "audio.volume",

@@ -8,6 +8,8 @@ from __future__ import annotations
 import codecs
 import os
 import sys
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -35,16 +37,21 @@ def follow_stdin(state: State, options: dict[str, Any]) -> int:
                 text = decoder.decode(data, final=not data)
             except UnicodeDecodeError:
                 raise BadValue("the text on stdin is not UTF-8", "convert it: iconv -t UTF-8") from None
-            try:
-                if text:
-                    writing.append(text)
-                elif not data:
-                    writing.close()
-            except RequestError as error:
-                refused = True
-                complain(f"warning: left out: {error}")
+            for line in text.splitlines(keepends=True):  # so that one that is refused takes no other with it
+                refused |= _left_out(partial(writing.append, line))
+        refused |= _left_out(writing.close)
         done = writing.wait()
     state.show(done, lambda: None)
     for warning in done.warnings:
         complain(f"warning: {warning}")
     return FAILED if refused else 0
+
+
+def _left_out(say: Callable[[], object]) -> bool:
+    """Whether it was refused, which is told."""
+    try:
+        say()
+    except RequestError as error:
+        complain(f"warning: left out: {error}")
+        return True
+    return False

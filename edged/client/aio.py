@@ -20,7 +20,7 @@ from edged.client.call import Answer, Call, OnEvent
 from edged.client.connection import FRAME_KB
 from edged.client.endpoint import Curve
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
-from edged.errors import EdgedError
+from edged.errors import EdgedError, UnknownJob
 from edged.protocol import Accepted, Appended, Audio, Done, Explained
 
 if TYPE_CHECKING:
@@ -313,14 +313,13 @@ class AsyncWriting:
 
     async def append(self, text: str, flush: bool = False) -> int:
         """More text; see `Writing.append`."""
-        request = self._client._append(self._request.id, text, flush)
-        return (await self._client._ask(request, Appended)).held
+        return (await self._say(self._client._append(self._request.id, text, flush))).held
 
     async def close(self) -> None:
         """The text is complete; see `Writing.close`."""
         if self._open:
             self._open = False
-            await self._client._ask(self._client._complete(self._request.id), Appended)
+            await self._say(self._client._complete(self._request.id))
 
     async def wait(self) -> Done:
         """Until all of it was heard."""
@@ -339,8 +338,22 @@ class AsyncWriting:
         if self._call is not None:
             self._client._end(self._call)
 
+    async def _say(self, request: protocol.Part) -> Appended:
+        try:
+            return await self._client._ask(request, Appended)
+        except UnknownJob:
+            self._open = False
+            await self.wait()  # raises how it ended meanwhile
+            raise
+
     async def __aenter__(self) -> AsyncWriting:
-        self._call = await self._client._send(self._request, long=True)
+        self._call = call = await self._client._send(self._request, long=True)
+        try:
+            while not isinstance((await self._client._next(call, self._on_event))[0], Accepted):
+                pass
+        except BaseException:
+            self.cancel()
+            raise
         return self
 
     async def __aexit__(self, kind: type[BaseException] | None, *_: object) -> None:

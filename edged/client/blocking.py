@@ -22,6 +22,7 @@ from edged.client.call import Answer, Call, OnEvent
 from edged.client.connection import FRAME_KB
 from edged.client.endpoint import Curve
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
+from edged.errors import UnknownJob
 from edged.protocol import Accepted, Appended, Audio, Done, Explained
 
 if TYPE_CHECKING:
@@ -135,7 +136,14 @@ class Client(Base):
         Only plain text. Options: those of `speak`.
         """
         request = self._write(text, options)
-        return Writing(self, self._send(request, long=True), on_event)
+        call = self._send(request, long=True)
+        try:
+            while not isinstance(self._next(call, on_event)[0], Accepted):
+                pass
+        except BaseException:
+            self._end(call)
+            raise
+        return Writing(self, call, on_event)
 
     # -- everything else ------------------------------------------------------------------------
 
@@ -301,14 +309,13 @@ class Writing:
     def append(self, text: str, flush: bool = False) -> int:
         """More text. flush: nothing of it waits for the end of its sentence; without, the characters that do
         are returned. Raises what refuses the piece, which then counts as never sent."""
-        request = self._client._append(self._call.id, text, flush)
-        return self._client._ask(request, Appended).held
+        return self._say(self._client._append(self._call.id, text, flush)).held
 
     def close(self) -> None:
         """The text is complete. Raises what refuses the last piece; the rest is spoken all the same."""
         if self._open:
             self._open = False
-            self._client._ask(self._client._complete(self._call.id), Appended)
+            self._say(self._client._complete(self._call.id))
 
     def wait(self) -> Done:
         """Until all of it was heard."""
@@ -324,6 +331,14 @@ class Writing:
         """Silence, unless it has ended."""
         self._open = False
         self._client._end(self._call)
+
+    def _say(self, request: protocol.Part) -> Appended:
+        try:
+            return self._client._ask(request, Appended)
+        except UnknownJob:
+            self._open = False
+            self.wait()  # raises how it ended meanwhile
+            raise
 
     def __enter__(self) -> Writing:
         return self

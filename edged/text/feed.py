@@ -6,11 +6,13 @@ knows where sentences end.
 
 from __future__ import annotations
 
-from edged.text.split import sentences
+from edged.text.split import Sentence, sentences
 
 # A writer that sets no full stops must be heard before it closes the job.
 LONGEST = 400  # characters that wait for the end of their sentence
-_STRONG = "。｡！？；‼⁇⁈⁉\n"  # behind these no blank has to come
+_STRONG = "。｡！？；‼⁇⁈⁉"  # behind these no blank has to come
+_NEWLINES = ("\n", "\r")
+_WORD = "Then"
 
 
 class Feed:
@@ -49,12 +51,18 @@ class Feed:
 
 def _whole(text: str) -> int:
     """Where the last sentence that is whole ends."""
-    found = 0
-    for sentence in sentences(text):
-        behind = text[sentence.end : sentence.end + 1]
-        if (sentence.ending and (behind.isspace() or text[sentence.end - 1] in _STRONG)) or behind:
-            found = sentence.end
-    return found
+    *before, last = [*sentences(text)] or [Sentence(0, 0, "")]
+    behind = text[last.end : last.end + 1]
+    if last.ending and (text[last.end - 1] in _STRONG or behind in _NEWLINES or _parted(text, last)):
+        return last.end
+    return before[-1].end if before else 0
+
+
+def _parted(text: str, last: Sentence) -> bool:
+    """Whether a blank is behind it, and a word behind that would begin another sentence: not so behind Dr."""
+    if not text[last.end : last.end + 1].isspace():
+        return False
+    return len([*sentences(f"{text[last.start : last.end]} {_WORD}")]) > 1
 
 
 def _blank(text: str) -> int:
