@@ -219,8 +219,8 @@ def test_the_command_speaks_what_is_written_to_it(pulse: PulseServer) -> None:
             "edged",
             "--endpoint",
             speaking.endpoint,
-            "--json",
             "say",
+            "--json",
             "--follow",
             "-",
         ]
