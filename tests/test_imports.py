@@ -33,6 +33,7 @@ PARTS = {
         "first_look",
         "forecast",
         "monitor",
+        "open_jobs",
         "outgoing",
         "params",
     },
