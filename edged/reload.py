@@ -35,6 +35,7 @@ LIVE = (
     "voices",
     "reading",
     "audio.volume",
+    "speech",
     "log.level",
     "service.drain_s",
     "service.warmup",
