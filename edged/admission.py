@@ -8,8 +8,8 @@ service gives it the text stage, the sinks and the voices.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from time import monotonic
 
 from edged import protocol
@@ -32,7 +32,8 @@ from edged.first_look import look
 from edged.forecast import Forecast
 from edged.job import Job, JobState, Params, Priority, Sink
 from edged.params import reading_options, resolve
-from edged.settings import Limits, Reading, VoiceDefaults
+from edged.settings import ClientDefaults, Limits, Reading, VoiceDefaults
+from edged.speech.options import FIELDS, Wish, entry_of, priority_of, wish
 from edged.stats import Stats, first_audio_ms, rtf
 from edged.text.explain import Account, Told
 from edged.text.script import Script
@@ -67,6 +68,7 @@ class Ticket:
     sample_rate: int = 0
     stream: bool = False
     audio: bytes | None = None  # the whole result, kept for reply=final
+    wish: Wish | None = None  # when it is to be heard; None off the loudspeaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,14 +123,17 @@ class Admission:
         defaults: Mapping[str, VoiceDefaults] | None = None,
         reading: Reading | None = None,
         signs: Callable[[], frozenset[str]] = frozenset,
+        clients: Sequence[ClientDefaults] = (),
     ) -> None:
         """From here jobs are taken. submit: receives an admitted job (the text stage). explain: receives a
         text that is to be explained. defaults: how a voice speaks where a request does not say. signs:
-        what the lexicon has words for beside letters. Called again (server thread) for other voices, or
+        what the lexicon has words for beside letters. clients: what a client's speech is like where a
+        request does not say. Called again (server thread) for other voices, or
         settings of them."""
         self.reading = reading or Reading()
         self._defaults = defaults or {}
         self._signs = signs
+        self._clients = clients
         self.voices = voices
         self.default_voice = default_voice
         self._sinks = sinks
@@ -157,12 +162,18 @@ class Admission:
             raise Starting("the daemon is still starting")
         self._check_reply(request, peer)
         card, params, script = self._look(request)
-        rate = 0
+        entry = entry_of(self._clients, request.client, peer.uid)
+        priority = priority_of(request.priority, entry.priority)
+        rate, wanted = 0, None
         if isinstance(request, protocol.Synthesize):
             rate = check_format(request.format, card.sample_rate, request.sample_rate)
+        else:
+            wanted = wish(request.client or peer.identity, peer.uid, request, entry)
+            if request.volume is None and entry.volume is not None:
+                params = replace(params, volume=entry.volume)
         self._check_room(request, peer)
-        wait_s = self._check_wait(card.name, Priority[request.priority.upper()])
-        job = self._make_job(request, peer, card, script.text, params)
+        wait_s = self._check_wait(card.name, priority)
+        job = self._make_job(request, peer, card, script.text, params, priority)
         job.skipped = script.left_out
         if isinstance(request, protocol.Synthesize):
             job.sink = self._sinks.reply(job, request.format, card.sample_rate, rate, request.stream)
@@ -179,6 +190,7 @@ class Admission:
             format=getattr(request, "format", ""),
             stream=getattr(request, "stream", False),
             sample_rate=rate,
+            wish=wanted,
         )
         self.stats.accepted += 1
         self._submit(job, script)
@@ -222,6 +234,9 @@ class Admission:
                 raise BadValue("reply: 'ack' would lose the audio", "use reply=final or reply=events")
             if request.stream and request.reply != "events":
                 raise BadValue("stream: needs reply=events", "or leave stream out for the whole audio")
+            for name in FIELDS:
+                if getattr(request, name) is not None:
+                    raise BadValue(f"{name}: says when a job is heard on the loudspeaker", "leave it out")
 
     def _voice(self, name: str) -> VoiceCard:
         card = self.voices.get(name or self.default_voice)
@@ -258,7 +273,13 @@ class Admission:
         return wait_s
 
     def _make_job(
-        self, request: protocol.Speech, peer: Peer, card: VoiceCard, text: str, params: Params
+        self,
+        request: protocol.Speech,
+        peer: Peer,
+        card: VoiceCard,
+        text: str,
+        params: Params,
+        priority: Priority,
     ) -> Job:
         self._count += 1
         now = monotonic()
@@ -270,7 +291,7 @@ class Admission:
             text=text,
             voice=card.name,
             params=params,
-            priority=Priority[request.priority.upper()],
+            priority=priority,
             deadline=None if request.deadline_ms is None else now + request.deadline_ms / 1e3,
             on_start=self._on_start,
             on_end=self._on_end,

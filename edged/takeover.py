@@ -133,6 +133,7 @@ class Takeover:
             defaults=self.settings.voices.defaults,
             reading=self.settings.reading,
             signs=generation.signs,
+            clients=self.settings.speech.clients,
             forecast=generation.forecast(self.settings.audio.buffer_s),
         )
 
@@ -229,7 +230,8 @@ class Takeover:
         if fresh is not None:
             self._parts.engines.add(fresh)
         self._parts.engines.current.use(lexicon)
-        if fresh is not None or (before.voices, before.reading) != (settings.voices, settings.reading):
+        told = ("voices", "reading", "speech")
+        if fresh is not None or any(getattr(before, group) != getattr(settings, group) for group in told):
             self.open()
 
     def _load_beside(self, settings: Settings, wanted: Choice) -> Generation:

@@ -7,6 +7,7 @@ only leaves: controls, errors, words.
 
 from __future__ import annotations
 
+from edged.controls import PriorityName
 from edged.explained import ReadingInfo, RunInfo, SkippedInfo, UtteranceInfo
 from edged.protocol.codec import (
     decode_event,
@@ -51,7 +52,6 @@ from edged.protocol.requests import (
     Id,
     Name,
     Ping,
-    PriorityName,
     Reading,
     Reload,
     Reply,

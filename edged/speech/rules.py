@@ -29,9 +29,7 @@ class Reaction(enum.Enum):
     BUSY = "busy"  # the new one is dropped
     PAUSE = "pause"  # the current one is paused for the new one
     DROP = "drop"  # the current one is dropped for the new one
-    REPLACE = (
-        "replace"  # the current one is dropped, an older one of the same client; then as if it were gone
-    )
+    REPLACE = "replace"  # the current one, of the same client, is dropped; then as if it had not been
 
 
 def reaction(new: Wish, current: Wish) -> Reaction:
