@@ -15,9 +15,9 @@ from edged.errors import Busy
 from edged.job import Priority
 from edged.settings import ClientDefaults, Speech
 from edged.speech.actions import Action, Begin, Drop, Pause, Resume
-from edged.speech.options import Wish, wish
+from edged.speech.options import Wish, promoted, wish
 from edged.speech.queue import SpeechQueue
-from edged.speech.rules import interrupts
+from edged.speech.rules import interrupts, replaces
 
 LIMIT = 3
 PROGRESS_S = 1.5
@@ -56,6 +56,7 @@ class Machine(RuleBasedStateMachine):
         self.how: dict[int, str] = {}  # how a paused one goes on
         self.is_ready: set[int] = set()
         self.held: set[int] = set()
+        self.blocked: set[int] = set()  # those that another one was heard before
 
     def do(self, actions: tuple[Action[int], ...], holding: tuple[int, ...] = ()) -> None:
         for action in actions:
@@ -63,12 +64,12 @@ class Machine(RuleBasedStateMachine):
             if isinstance(action, Begin):
                 assert state == "waiting"
                 assert key in self.is_ready
-                assert self.class_of(key) <= self.best_ready()
+                assert self.wishes[key].priority <= self.best_ready()
                 self.begin(key)
             elif isinstance(action, Resume):
                 assert state == "paused"
                 assert action.how == self.how.pop(key)
-                assert self.class_of(key) <= self.best_ready()
+                assert self.wishes[key].priority <= self.best_ready()
                 self.begin(key)
             elif isinstance(action, Pause):
                 assert state in ("writing", "written")
@@ -83,6 +84,7 @@ class Machine(RuleBasedStateMachine):
         assert key not in self.held
         assert "writing" not in self.state.values()
         self.state[key] = "writing"
+        self.blocked |= {k for k, state in self.state.items() if state == "waiting"}
 
     def drop(self, key: int, reason: str) -> None:
         wanted, state = self.wishes[key], self.state[key]
@@ -133,6 +135,7 @@ class Machine(RuleBasedStateMachine):
     def add(self, wanted: Wish, seconds: float, at_once: bool) -> None:
         self.look(seconds)
         key = len(self.wishes)
+        heard = [k for k in self.queue.current if not replaces(wanted, self.wishes[k])]
         before = (self.queue.current, self.queue.paused, self.queue.waiting, self.queue.upcoming())
         try:
             actions = self.queue.add(key, wanted, self.now)
@@ -145,6 +148,7 @@ class Machine(RuleBasedStateMachine):
             self.state[key] = "ended"
             return
         self.wishes[key], self.came[key], self.state[key] = wanted, self.now, "waiting"
+        self.blocked |= {key} if heard else set()
         self.do(actions)
         if wanted.drop_if_busy and key in self.queue.waiting:
             assert self.queue.current == self.queue.paused == ()
@@ -210,14 +214,14 @@ class Machine(RuleBasedStateMachine):
     @rule(seconds=st.floats(0, 5))
     def look(self, seconds: float) -> None:
         self.now += seconds
-        self.do(self.queue.look(self.now))
+        self.look_now()
 
     @rule()
     def wait_for_the_next_look(self) -> None:
         pause_s = self.queue.next_look(self.now)
         if pause_s is not None:
             self.now += pause_s + 1e-6
-            self.do(self.queue.look(self.now))
+            self.look_now()
             again = self.queue.next_look(self.now)
             assert again is None or again > 0, "what was due is done"
 
@@ -245,13 +249,10 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def nobody_waits_for_nobody(self) -> None:
         """Whoever may begin has begun, and whoever may interrupt has."""
-        waiting = [*self.queue.paused, *self.queue.waiting]
-        able = [k for k in waiting if k not in self.held and (k in self.is_ready or k in self.queue.paused)]
-        if able:
+        if able := self.able():
             last = self.queue.current[-1]
             assert self.state[last] == "writing"
-            entries = {k: self.queue._entry(k) for k in (*able, last)}
-            assert not any(interrupts(entries[k].wish, entries[last].wish) for k in able)
+            assert not any(interrupts(self.wishes[k], self.wishes[last]) for k in able)
 
     @invariant()
     def waiting_is_bounded(self) -> None:
@@ -261,14 +262,14 @@ class Machine(RuleBasedStateMachine):
     @invariant()
     def of_the_progress_of_a_client_one_waits(self) -> None:
         count = Counter(
-            self.wishes[k].owner for k in self.queue.waiting if self.class_of(k) is Priority.PROGRESS
+            self.wishes[k].owner for k in self.queue.waiting if self.wishes[k].priority is Priority.PROGRESS
         )
         assert max(count.values(), default=0) <= 1
 
     @invariant()
     def a_second_look_does_nothing(self) -> None:
-        self.do(self.queue.look(self.now))
-        assert self.queue.look(self.now) == ()
+        self.look_now()
+        assert self.look_now() == ()
 
     @invariant()
     def audio_is_needed_of_all_that_is_not_written(self) -> None:
@@ -278,7 +279,7 @@ class Machine(RuleBasedStateMachine):
         free = [k for k in upcoming if k not in self.held]
         assert upcoming[: len(free)] == free
         idle = [k for k in free if k not in self.queue.current]
-        classes = [self.class_of(k) for k in idle]
+        classes = [self.wishes[k].priority for k in idle]
         assert [c for c in classes if c is Priority.IMPORTANT] == classes[: classes.count(Priority.IMPORTANT)]
 
 
