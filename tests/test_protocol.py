@@ -178,7 +178,7 @@ def test_why_a_job_was_dropped_is_told_and_nothing_where_it_was_cancelled() -> N
     for event in (protocol.Cancelled(), protocol.Cancelled(reason="busy")):
         told = decode_event(encode(event))
         assert told == event
-        with pytest.raises(JobCancelled, match="^the job was cancelled(: busy)?$") as caught:
+        with pytest.raises(JobCancelled, match=r"^the job was cancelled(: busy)?$") as caught:
             checked(told)
         assert ("busy" in str(caught.value)) == bool(event.reason)
 

@@ -78,8 +78,10 @@ class SpeechQueue(Generic[K]):
         writing = [e for e in self._current if not e.written]
         idle = self._in_turn()
         free = [e for e in idle if not e.held]
-        first = [e for e in free if any(interrupts(e.wish, w.wish) for w in writing)]
-        order = [*first, *writing, *(e for e in free if e not in first), *(e for e in idle if e.held)]
+        # Who waits before one that will interrupt is heard before it, too.
+        before = [n for n, e in enumerate(free, 1) if any(interrupts(e.wish, w.wish) for w in writing)]
+        cut = max(before, default=0)
+        order = [*free[:cut], *writing, *free[cut:], *(e for e in idle if e.held)]
         return [e.key for e in order]
 
     # -- what happens ---------------------------------------------------------------------------
