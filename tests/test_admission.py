@@ -34,7 +34,7 @@ ASKED: dict[str, Any] = {
 def admission() -> Admission:
     made = Admission(Limits(), lambda _: None, lambda _: None)
     nowhere = Sinks(speaker=lambda *_: Recorder(), reply=lambda *_: Recorder())
-    forecast = Forecast({}, {}, 0.0)
+    forecast = Forecast({"tone": 1}, {"tone": "tone"}, 0.0)
     made.open({"tone": TONE}, "tone", nowhere, lambda *_: None, lambda *_: None, forecast, clients=[PANEL])
     return made
 

@@ -283,7 +283,7 @@ class Machine(RuleBasedStateMachine):
         assert classes == sorted(classes)
 
 
-Machine.TestCase.settings = hypothesis_settings(max_examples=150, stateful_step_count=40, deadline=None)
+Machine.TestCase.settings = hypothesis_settings(max_examples=300, stateful_step_count=50, deadline=None)
 test_any_sequence_of_calls = Machine.TestCase
 
 
@@ -375,6 +375,17 @@ def test_people_pause_exactly_and_others_pass() -> None:
     assert jobs.queue.ended("alarm") == (Resume("a", "resume"),), "this time it was interrupted"
 
 
+def test_those_that_were_paused_go_on_in_the_order_in_which_they_were_heard_last() -> None:
+    jobs = Jobs()
+    jobs("a")
+    jobs("b")
+    assert jobs.queue.hold(["a"]) == (Pause("a"), Begin("b"))
+    jobs.queue.release(["a"])
+    assert jobs.queue.written("b") == (Resume("a", "exact"),)
+    assert jobs("alarm", Priority.IMPORTANT) == [Pause("b"), Pause("a"), Begin("alarm")]
+    assert jobs.queue.written("alarm") == (Resume("b", "resume"),)
+
+
 def test_a_text_replaces_its_clients_older_ones_and_no_others() -> None:
     jobs = Jobs()
     jobs("heard")
@@ -399,6 +410,16 @@ def test_a_notification_is_for_a_free_loudspeaker() -> None:
     assert jobs("n", plain(Priority.NOTIFICATION, replace="own")) == [Drop("n", "busy")]
 
 
+def test_a_notification_that_people_hold_keeps_its_place() -> None:
+    jobs = Jobs()
+    jobs.queue.add("n", plain(Priority.NOTIFICATION), 0.0)
+    assert jobs.queue.hold(["n"]) == ()
+    assert jobs.queue.ready("n") == ()
+    assert jobs("t") == [Begin("t")]
+    assert jobs.queue.release(["n"]) == ()
+    assert jobs.queue.ended("t") == (Begin("n"),)
+
+
 def test_who_is_not_taken_replaces_nobody() -> None:
     jobs = Jobs()
     first = plain(Priority.NOTIFICATION, drop_if_busy=False)
@@ -419,6 +440,17 @@ def test_the_last_progress_of_a_series_is_heard_as_a_message() -> None:
     assert jobs.queue.look(2.0 + PROGRESS_S) == (Pause("t"), Begin("p2"))
     assert jobs.queue.next_look(9.0) is None
     assert jobs("p3", Priority.PROGRESS, now=9.0) == [], "the promoted one is a message"
+
+
+def test_a_progress_that_another_one_forestalls_is_promoted_as_well() -> None:
+    jobs = Jobs(progress_s=PROGRESS_S)
+    jobs.queue.add("p", plain(Priority.PROGRESS), 1.0)
+    jobs("t", now=1.2)
+    assert jobs.queue.next_look(1.2) == pytest.approx(PROGRESS_S - 0.2)
+    assert jobs.queue.look(1.0 + PROGRESS_S) == (), "it has no audio yet"
+    assert jobs.queue.ready("p") == (Pause("t"), Begin("p"))
+    assert jobs.queue.written("p") == (Resume("t", "resume"),)
+    assert jobs("alarm", Priority.IMPORTANT) == [Pause("p"), Pause("t"), Begin("alarm")], "as a message is"
 
 
 def test_a_progress_that_is_not_kept_from_being_heard_stays_one() -> None:
