@@ -453,6 +453,15 @@ def test_a_progress_that_another_one_forestalls_is_promoted_as_well() -> None:
     assert jobs("alarm", Priority.IMPORTANT) == [Pause("p"), Pause("t"), Begin("alarm")], "as a message is"
 
 
+def test_a_promoted_progress_comes_behind_the_messages_that_wait() -> None:
+    jobs = Jobs(progress_s=PROGRESS_S)
+    jobs("alarm", Priority.IMPORTANT)
+    jobs("p", Priority.PROGRESS)
+    jobs("m", Priority.MESSAGE, now=1.0)
+    assert jobs.queue.look(PROGRESS_S) == ()
+    assert jobs.queue.waiting == ("m", "p")
+
+
 def test_a_progress_that_is_not_kept_from_being_heard_stays_one() -> None:
     jobs = Jobs()
     jobs.queue.add("p", plain(Priority.PROGRESS), 0.0)
