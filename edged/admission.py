@@ -8,9 +8,9 @@ service gives it the text stage, the sinks and the voices.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
 
@@ -38,7 +38,8 @@ from edged.forecast import Forecast
 from edged.job import Job, JobState, Params, Priority, Sink
 from edged.open_jobs import OpenJobs, Submit
 from edged.params import reading_options, resolve
-from edged.settings import Limits, Reading, VoiceDefaults
+from edged.settings import ClientDefaults, Limits, Reading, VoiceDefaults
+from edged.speech.options import FIELDS, Wish, entry_of, priority_of, wish
 from edged.stats import Stats, first_audio_ms, rtf
 from edged.text.explain import Account, Told
 from edged.text.script import Script
@@ -73,17 +74,18 @@ class Ticket:
     sample_rate: int = 0
     stream: bool = False
     audio: bytes | None = None  # the whole result, kept for reply=final
+    wish: Wish | None = None  # when it is to be heard; None off the loudspeaker
 
 
 @dataclass(frozen=True, slots=True)
 class Sinks:
     """Where the audio of a job can go; provided by the service.
 
-    speaker(job, source_rate): the loudspeaker; raises `NoAudioDevice`.
+    speaker(job, source_rate, wish): the loudspeaker; raises `NoAudioDevice` and `Busy`.
     reply(job, format, source_rate, target_rate, stream): back to the client.
     """
 
-    speaker: Callable[[Job, int], Sink]
+    speaker: Callable[[Job, int, Wish | None], Sink]
     reply: Callable[[Job, str, int, int, bool], Sink]
 
 
@@ -128,14 +130,17 @@ class Admission:
         defaults: Mapping[str, VoiceDefaults] | None = None,
         reading: Reading | None = None,
         signs: Callable[[], frozenset[str]] = frozenset,
+        clients: Sequence[ClientDefaults] = (),
     ) -> None:
         """From here jobs are taken. submit: receives an admitted job, or more of its text. explain: gets a
         text that is to be explained. defaults: how a voice speaks where a request does not say. signs:
-        what the lexicon has words for beside letters. Called again (server thread) for other voices, or
+        what the lexicon has words for beside letters. clients: what a client's speech is like where a
+        request does not say. Called again (server thread) for other voices, or
         settings of them."""
         self.reading = reading or Reading()
         self._defaults = defaults or {}
         self._signs = signs
+        self._clients = clients
         self.voices = voices
         self.default_voice = default_voice
         self._sinks = sinks
@@ -167,16 +172,23 @@ class Admission:
         if request.open and request.markup != "plain":
             raise BadValue("open: only a plain text can come in pieces")
         script = None if request.open else self._script(request, card, params)
-        rate = 0
+        entry = entry_of(self._clients, request.client, peer.uid)
+        priority = priority_of(request.priority, entry.priority)
+        rate, wanted = 0, None
         if isinstance(request, protocol.Synthesize):
             rate = check_format(request.format, card.sample_rate, request.sample_rate)
+        else:
+            wanted = wish(request.client or peer.identity, peer.uid, request, entry)
+            if request.volume is None and entry.volume is not None:
+                params = replace(params, volume=entry.volume)
         self._check_room(request, peer)
-        wait_s = self._check_wait(card.name, Priority[request.priority.upper()])
-        job = self._make_job(request, peer, card, request.text if script is None else script.text, params)
+        wait_s = self._check_wait(card.name, priority)
+        text = request.text if script is None else script.text
+        job = self._make_job(request, peer, card, text, params, priority)
         if isinstance(request, protocol.Synthesize):
             job.sink = self._sinks.reply(job, request.format, card.sample_rate, rate, request.stream)
         else:
-            job.sink = self._sinks.speaker(job, card.sample_rate)
+            job.sink = self._sinks.speaker(job, card.sample_rate, wanted)
         if script is None:
             piece = partial(self._piece, request, card, params)
             script = self.open_jobs.open(job, request.text, piece, self._submit)
@@ -192,6 +204,7 @@ class Admission:
             format=getattr(request, "format", ""),
             stream=getattr(request, "stream", False),
             sample_rate=rate,
+            wish=wanted,
         )
         self.stats.accepted += 1
         self._submit(job, script, request.open, 0)
@@ -268,6 +281,9 @@ class Admission:
                 raise BadValue("reply: 'ack' would lose the audio", "use reply=final or reply=events")
             if request.stream and request.reply != "events":
                 raise BadValue("stream: needs reply=events", "or leave stream out for the whole audio")
+            for name in FIELDS:
+                if getattr(request, name) is not None:
+                    raise BadValue(f"{name}: says when a job is heard on the loudspeaker", "leave it out")
 
     def _voice(self, name: str) -> VoiceCard:
         card = self.voices.get(name or self.default_voice)
@@ -304,7 +320,13 @@ class Admission:
         return wait_s
 
     def _make_job(
-        self, request: protocol.Speech, peer: Peer, card: VoiceCard, text: str, params: Params
+        self,
+        request: protocol.Speech,
+        peer: Peer,
+        card: VoiceCard,
+        text: str,
+        params: Params,
+        priority: Priority,
     ) -> Job:
         self._count += 1
         now = monotonic()
@@ -316,7 +338,7 @@ class Admission:
             text=text,
             voice=card.name,
             params=params,
-            priority=Priority[request.priority.upper()],
+            priority=priority,
             deadline=None if request.deadline_ms is None else now + request.deadline_ms / 1e3,
             on_start=self._on_start,
             on_end=self._on_end,
@@ -375,7 +397,7 @@ class Admission:
         if job.error is not None:
             return protocol.failed(job.error, id=job.client_id, job=job.id)
         if job.state is JobState.CANCELLED:
-            return protocol.Cancelled(id=job.client_id, job=job.id)
+            return protocol.Cancelled(id=job.client_id, job=job.id, reason=job.reason or msgspec.UNSET)
         return protocol.Done(
             id=job.client_id,
             job=job.id,

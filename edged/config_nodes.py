@@ -112,8 +112,6 @@ class Reading:
         return cls(**values)
 
     def _setting(self, info: FieldInfo, node: Node, key: str) -> Any:
-        if isinstance(info.type, type) and issubclass(info.type, msgspec.Struct):
-            return self._group(info.type, node, key)
         if get_origin(info.type) is dict:
             return self._named(get_args(info.type)[1], node, key)
         if isinstance(type_info(info.type), ListType) and isinstance(node, SequenceNode):
@@ -121,9 +119,14 @@ class Reading:
             items = []
             for index, item in enumerate(node.value):
                 with suppress(Wrong):
-                    items.append(self._leaf(item_type, item, f"{key}[{index}]"))
+                    items.append(self._item(item_type, item, f"{key}[{index}]"))
             return items
-        return self._leaf(info.type, node, key)
+        return self._item(info.type, node, key)
+
+    def _item(self, annotation: Any, node: Node, key: str) -> Any:
+        if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+            return self._group(annotation, node, key)
+        return self._leaf(annotation, node, key)
 
     def _named(self, cls: type[G], node: Node, path: str) -> dict[str, G]:
         """Groups under names that the user chose."""

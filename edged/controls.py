@@ -1,4 +1,5 @@
-"""How a voice may be steered: names, types and ranges, the same in requests and in the configuration.
+"""How a voice may be steered, and when a job is heard: names, types and ranges, the same in requests and in
+the configuration.
 
 Leaf module, no thread. Neighbours: `protocol` and `settings` use the types, `voices/load.py` says which
 family has which control, `params` brings them together for one job.
@@ -31,6 +32,11 @@ DateOrder = Literal["mdy", "dmy", "ymd"]
 Numbers = Literal["auto", "zh", "en"]
 Spoken = Literal["zh", "en"]  # the languages that can be told apart within a text
 Partner = Annotated[str, Meta(max_length=64)]  # a voice, SPELL, or "" for none
+PriorityName = Literal["important", "message", "text", "notification", "progress"]
+Queue = Literal["last", "next"]
+Replace = Literal["none", "own"]
+AfterInterrupt = Literal["resume", "restart", "drop"]
+ExpiresMs = Annotated[int, Meta(ge=1, le=86_400_000)]
 SPELL = "spell"  # in the place of a voice: said as the voice of another language can say it
 
 

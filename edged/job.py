@@ -111,10 +111,15 @@ class Params:
 
 @dataclass(frozen=True, slots=True)
 class AudioChunk:
-    """Mono float32 samples at the voice's rate, owned by the receiver; `last` ends the job's audio."""
+    """Mono float32 samples at the voice's rate, owned by the receiver; `last` ends the job's audio.
+
+    utterance: whose they are. take: how often the job had been sent back (`Sink`) when they were made.
+    """
 
     samples: Samples
     last: bool = False
+    utterance: int = 0
+    take: int = 0
 
 
 class Sink(Protocol):
@@ -171,6 +176,10 @@ class Job:
     open: bool = False  # more text may come; the server thread sets it
     cursor: int = 0  # next utterance to synthesize
     error: EdgedError | None = None
+    reason: str = ""  # why it was cancelled, where nobody asked for that
+    starts: list[float] = field(
+        default_factory=list
+    )  # of each utterance that was begun, in its audio's seconds
     warnings: list[str] = field(default_factory=list)
     skipped: int = 0  # characters that are not spoken; admission sets it, the text thread adds to it
     marks: list[tuple[str, float]] = field(default_factory=list, repr=False)  # told: name, seconds of audio
@@ -189,6 +198,11 @@ class Job:
     @property
     def ended(self) -> bool:
         return self._state.ended
+
+    @property
+    def prepared(self) -> bool:
+        """There is text to synthesize, or there will never be."""
+        return self.prepared_all or self.cursor < len(self.utterances)
 
     @property
     def phase(self) -> str:
@@ -254,7 +268,9 @@ class Job:
     def done(self) -> bool:
         return self.finish(JobState.DONE)
 
-    def cancel(self) -> bool:
+    def cancel(self, reason: str = "") -> bool:
+        if not self.ended:
+            self.reason = reason
         return self.finish(JobState.CANCELLED)
 
     def fail(self, error: EdgedError) -> bool:

@@ -54,7 +54,8 @@ def resolve(
     values = {_CONTROLS[name]: value for name, value in chosen.items()}
     values["languages"] = _draws(wanted.get("languages"), asked.get("languages"))
     values["run_voices"] = run_voices(request, defaults, card, cards)
-    return Params(volume=request.volume, seed=request.seed, **values)
+    volume = 1.0 if request.volume is None else request.volume
+    return Params(volume=volume, seed=request.seed, **values)
 
 
 def run_voices(

@@ -36,6 +36,7 @@ LIVE = (
     "voices",
     "reading",
     "audio.volume",
+    "speech",
     "log.level",
     "service.drain_s",
     "service.warmup",

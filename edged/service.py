@@ -137,7 +137,9 @@ class Service:
         arena = Arena()
         arena.note(bound_row("limits.reply_mb", settings.limits.reply_mb << 20))
         engines = self._engines = Engines(arena)
-        player = Player(settings.audio, engines.wake, arena=arena)
+        player = Player(
+            settings.audio, engines.wake, arena=arena, speech=settings.speech, send_back=engines.send_back
+        )
         player.start()
         running.callback(player.close, 0.0)
         self._admission = Admission(settings.limits, self._on_job_start, self._on_job_end, self._on_mark)

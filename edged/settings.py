@@ -12,15 +12,20 @@ import msgspec
 from msgspec import Meta
 
 from edged.controls import (
+    AfterInterrupt,
     Break,
     DateOrder,
     Digits,
     Emoji,
+    ExpiresMs,
     Languages,
     Laugh,
     Numbers,
     Oral,
     Penalty,
+    PriorityName,
+    Queue,
+    Replace,
     RunVoices,
     Speed,
     Temperature,
@@ -145,6 +150,34 @@ class Audio(Group, kw_only=True, frozen=True):
     volume: Volume = 1.0
 
 
+class ClientDefaults(Group, kw_only=True, frozen=True):
+    """How the speech of one client is heard where a request does not say; None is the class's own.
+
+    client: the name that requests give, "*" for any. uid: of the user that it runs as, None for any.
+    """
+
+    client: Text = "*"
+    uid: Annotated[int, Meta(ge=0, le=2**32 - 2)] | None = None
+    priority: PriorityName | None = None
+    interrupt: bool | None = None
+    queue: Queue | None = None
+    replace: Replace | None = None
+    drop_if_busy: bool | None = None
+    expires_ms: ExpiresMs | None = None
+    after_interrupt: AfterInterrupt | None = None
+    volume: Volume | None = None
+
+
+class Speech(Group, kw_only=True, frozen=True):
+    """Who is heard when on the loudspeaker, and what is kept of it. clients: the first that fits counts."""
+
+    history: Annotated[int, Meta(ge=0, le=1_000)] = 20
+    history_texts: bool = False
+    waiting_per_client: Annotated[int, Meta(ge=1, le=1_000)] = 16
+    progress_s: Seconds = 1.5
+    clients: list[ClientDefaults] = msgspec.field(default_factory=list)
+
+
 class Stream(Group, kw_only=True, frozen=True):
     """How audio is cut into chunks on its way to a client."""
 
@@ -195,6 +228,7 @@ class Settings(Group, kw_only=True, frozen=True):
     voices: Voices = Voices()
     reading: Reading = Reading()
     audio: Audio = Audio()
+    speech: Speech = Speech()
     stream: Stream = Stream()
     log: Log = Log()
     stats: Stats = Stats()

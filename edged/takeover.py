@@ -133,6 +133,7 @@ class Takeover:
             defaults=self.settings.voices.defaults,
             reading=self.settings.reading,
             signs=generation.signs,
+            clients=self.settings.speech.clients,
             forecast=generation.forecast(self.settings.audio.buffer_s),
         )
 
@@ -225,11 +226,13 @@ class Takeover:
         before, self.settings = self.settings, settings
         self._lexicon = lexicon
         self._parts.player.volume = settings.audio.volume
+        self._parts.player.use(settings.speech)
         self._parts.admission.limit(settings.limits)
         if fresh is not None:
             self._parts.engines.add(fresh)
         self._parts.engines.current.use(lexicon)
-        if fresh is not None or (before.voices, before.reading) != (settings.voices, settings.reading):
+        told = ("voices", "reading", "speech")
+        if fresh is not None or any(getattr(before, group) != getattr(settings, group) for group in told):
             self.open()
 
     def _load_beside(self, settings: Settings, wanted: Choice) -> Generation:

@@ -17,6 +17,7 @@ from msgspec.inspect import (
     Metadata,
     NoneType,
     StrType,
+    StructType,
     Type,
     UnionType,
     type_info,
@@ -65,6 +66,8 @@ def _describe(kind: Type) -> str:
         return "names, each with its settings below it"
     if isinstance(kind, ListType):
         return f"a list, each item {_describe(kind.item_type)}"
+    if isinstance(kind, StructType):
+        return "a group of settings"
     if isinstance(kind, UnionType):
         return " or ".join(_describe(member) for member in kind.types if not isinstance(member, NoneType))
     if isinstance(kind, StrType) and kind.max_length is not None:

@@ -22,7 +22,7 @@ import zmq.auth
 
 from edged import protocol
 from edged.client import AsyncClient, Client, Curve
-from edged.client.base import AudioOptions, SpeechOptions
+from edged.client.base import AudioOptions, SpeakOptions
 from edged.errors import (
     BadValue,
     Busy,
@@ -180,9 +180,12 @@ def test_an_unknown_option_is_told_with_the_known_ones(client: Client) -> None:
         client.synthesize(SHORT, id="1")  # type: ignore[call-arg]
     with pytest.raises(TypeError, match=r"stream\(\) has no option 'rate'"):
         client.stream(SHORT, rate=8_000)  # type: ignore[call-arg]
+    with pytest.raises(TypeError, match=r"stream\(\) has no option 'interrupt'"):
+        client.stream(SHORT, interrupt=True)  # type: ignore[call-arg]
+    assert set(SpeakOptions.__annotations__) <= {"break_", *protocol.Speak.__struct_fields__}
     assert set(AudioOptions.__annotations__) <= {"break_", *protocol.Synthesize.__struct_fields__}
     for kind in (Client, AsyncClient):
-        assert all(name in str(kind.speak.__doc__) for name in SpeechOptions.__annotations__)
+        assert all(name in str(kind.speak.__doc__) for name in SpeakOptions.__annotations__)
         for method in (kind.synthesize, kind.stream):
             assert "those of `speak`" in str(method.__doc__)
 

@@ -23,7 +23,7 @@ from msgspec.inspect import FloatType
 from edged import config, config_nodes, words
 from edged.controls import Languages, RunVoices, Sampling
 from edged.errors import ConfigError, Problem
-from edged.settings import Group, Settings, VoiceDefaults
+from edged.settings import ClientDefaults, Group, Settings, VoiceDefaults
 
 ROOT = Path(__file__).resolve().parent.parent
 LEAVES = [
@@ -583,6 +583,47 @@ def test_a_wrong_default_of_a_voice(voice: str, key: str, says: str) -> None:
     assert problem.key == f"voices.defaults.{key}"
     assert says in f"{problem.message} ({problem.hint})"
     assert problem.line
+
+
+def test_how_clients_are_heard_by_default() -> None:
+    entries = ("- {client: panel, uid: 1001, priority: important, expires_ms: 500}", "- replace: own", "-")
+    text = "\n    ".join(("speech:\n  clients:", *entries))
+    assert config.parse(text).speech.clients == [
+        ClientDefaults(client="panel", uid=1001, priority="important", expires_ms=500),
+        ClientDefaults(replace="own"),
+        ClientDefaults(),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("entry", "key", "says"),
+    [
+        ("{client: ''}", "[1].client", "expected text that is not empty"),
+        ("{prioritiy: text}", "[1].prioritiy", "did you mean 'priority'?"),
+        ("{priority: urgent}", "[1].priority", "expected one of important, message, text"),
+        ("{uid: -1}", "[1].uid", "expected a whole number from 0"),
+        ("{uid: }", "[1].uid", "delete the line to keep the default"),
+        ("{queue: first}", "[1].queue", "expected one of last, next, got 'first'"),
+        ("{replace: all}", "[1].replace", "expected one of none, own"),
+        ("{interrupt: 1}", "[1].interrupt", "expected true or false"),
+        ("{expires_ms: 0}", "[1].expires_ms", "expected a whole number from 1 to 86400000 (milliseconds)"),
+        ("{after_interrupt: stop}", "[1].after_interrupt", "expected one of resume, restart, drop"),
+        ("{volume: 5}", "[1].volume", "expected a number from 0 to 4"),
+        ("panel", "[1]", "expected settings written as"),
+        ("[panel]", "[1]", "expected settings written as"),
+    ],
+)
+def test_a_wrong_entry_of_a_client(entry: str, key: str, says: str) -> None:
+    problem = only(f"speech:\n  clients:\n    - {{client: good}}\n    - {entry}\n")
+    assert problem.key == f"speech.clients{key}"
+    assert says in f"{problem.message} ({problem.hint})"
+    assert problem.line == 4
+
+
+def test_clients_are_a_list() -> None:
+    for wrong in ("{client: panel}", "panel"):
+        problem = only(f"speech: {{clients: {wrong}}}")
+        assert "expected a list, each item a group of settings, got" in problem.message
 
 
 def test_settings_that_contradict_each_other_are_found() -> None:

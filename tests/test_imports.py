@@ -1,7 +1,7 @@
 """Imports point down only. Every module has its place in the drawing below; a new one must be given one.
 
 cli  ->  service  ->  server, worker, watchdog, systemd
-     ->  protocol, scheduler, text, voices, audio, stats  ->  engine, bundle
+     ->  protocol, scheduler, speech, text, voices, audio, stats  ->  engine, bundle
      ->  config, settings, paths, log, job, errors
 """
 
@@ -43,6 +43,7 @@ PARTS = {
     "protocol": {"protocol"},
     "stats": {"stats", "meter", "metrics", "exporter", "exporter_http"},
     "scheduler": {"scheduler", "turns"},
+    "speech": {"speech"},
     "text": {"text"},
     "voices": {"voices"},
     "audio": {"audio"},
@@ -75,7 +76,7 @@ PARTS = {
 LEAVES = {"controls", "errors", "explained", "escape", "job", "settings", "threads", "words"}
 BASE = {"config", "paths", "log"} | LEAVES
 ENGINES = {"engine", "bundle"}
-MIDDLE = {"protocol", "stats", "scheduler", "text", "voices", "audio"}
+MIDDLE = {"protocol", "stats", "scheduler", "speech", "text", "voices", "audio"}
 UPPER = {"server", "worker", "watchdog", "systemd"}
 
 # What each part may import. Within a level only the arrows named here exist.
@@ -106,10 +107,11 @@ ALLOWED: dict[str, set[str]] = {
 }
 ALLOWED["settings"] |= {"controls"}  # the ranges of a voice's defaults
 ALLOWED["scheduler"] = LEAVES  # pure Python: no tensor library, no engine
+ALLOWED["speech"] = {"controls", "errors", "job", "settings"}  # pure Python, and nothing of sound
 ALLOWED["text"] = BASE | {"voices"}  # the text stage drives a voice's frontend
 ALLOWED["voices"] |= {"text"}  # a frontend uses the common splitting and numbers
 ALLOWED["stats"] |= {"protocol"}  # the numbers of the status reply
-ALLOWED["audio"] |= {"protocol"}  # audio formats as clients name them
+ALLOWED["audio"] |= {"protocol", "speech"}  # audio formats as clients name them; the queue of the player
 LAZY = {"compiler"}  # imported inside functions only: the running daemon never loads it
 
 

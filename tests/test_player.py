@@ -501,4 +501,4 @@ def test_the_sink_is_what_the_job_expects() -> None:
     from edged.job import Sink
 
     sink: Sink = PlayerSink(Player(Audio(enabled=False), lambda: None), make_job(), VOICE, 1.0)
-    assert sink.ready()
+    assert not sink.ready(), "it is in no queue"

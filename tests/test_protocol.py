@@ -12,7 +12,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edged import protocol
-from edged.errors import BadJson, BadReply, BadValue, EdgedError, RequestError, UnknownField, UnknownOperation
+from edged.client.results import checked
+from edged.errors import (
+    BadJson,
+    BadReply,
+    BadValue,
+    EdgedError,
+    JobCancelled,
+    RequestError,
+    UnknownField,
+    UnknownOperation,
+)
 from edged.protocol import decode_event, decode_request, encode
 
 JSON = st.recursive(
@@ -76,6 +86,10 @@ def test_any_object_gives_a_request_or_a_request_error(op: Any, fields: dict[str
         (request(op="speak", text="a", speed=9), BadValue, "speed"),
         (request(op="speak", text="a", volume=-1), BadValue, "volume"),
         (request(op="speak", text="a", priority="urgent"), BadValue, "priority"),
+        (request(op="speak", text="a", queue="first"), BadValue, "queue"),
+        (request(op="speak", text="a", interrupt=1), BadValue, "interrupt"),
+        (request(op="speak", text="a", expires_ms=0), BadValue, "expires_ms"),
+        (request(op="explain", text="a", replace="own"), UnknownField, "replace"),
         (request(op="speak", text="a", deadline_ms=0), BadValue, "deadline_ms"),
         (request(op="speak", text="a", id="x" * 129), BadValue, "id"),
         *(
@@ -135,6 +149,8 @@ def test_a_control_that_is_not_asked_for_is_not_sent() -> None:
     sent = msgspec.json.decode(encode(protocol.Speak(text="a", break_=0)))
     assert set(sent) <= {"op", "v", "id", "client", "text", "break", "reply"}
     assert sent["break"] == 0
+    for unsaid in ("", None):
+        assert protocol.decode_request(request(op="speak", text="a", priority=unsaid)).priority == unsaid
     absent = protocol.decode_request(request(op="speak", text="a", temperature=None, refine=None))
     assert absent == protocol.Speak(text="a")
 
@@ -154,6 +170,17 @@ def test_events_round_trip_and_foreign_ones_are_refused() -> None:
     for foreign in (b"", b"{}", b'{"event":"unheard_of"}', b'{"event":"done"}', b"\xff"):
         with pytest.raises(BadReply):
             decode_event(foreign)
+
+
+def test_why_a_job_was_dropped_is_told_and_nothing_where_it_was_cancelled() -> None:
+    sent = msgspec.json.decode(encode(protocol.Cancelled(id="a", job="b")))
+    assert sent == {"event": "cancelled", "v": 1, "id": "a", "job": "b"}
+    for event in (protocol.Cancelled(), protocol.Cancelled(reason="busy")):
+        told = decode_event(encode(event))
+        assert told == event
+        with pytest.raises(JobCancelled, match=r"^the job was cancelled(: busy)?$") as caught:
+            checked(told)
+        assert ("busy" in str(caught.value)) == bool(event.reason)
 
 
 def test_the_schema_describes_what_is_really_sent() -> None:

@@ -134,6 +134,18 @@ def test_how_texts_are_read_and_who_speaks_for_whom_changes_at_once(tone_bundle:
         assert daemon.request({"op": "synthesize", "text": SENTENCE})["event"] == "done"
 
 
+def test_how_clients_are_heard_changes_at_once(slow_bundle: Path) -> None:
+    with running(slow_bundle) as daemon, daemon.socket() as socket:
+        for priority in ("text", "message"):
+            if priority != "text":
+                daemon.configure(speech={"clients": [{"client": "panel", "priority": priority}]})
+                assert daemon.request({"op": "reload"})["changed"] == ["speech.clients"]
+            send(socket, op="synthesize", text=SENTENCE, id=priority, client="panel", reply="events")
+            receive_until(socket, "accepted")
+            jobs = daemon.request({"op": "status"})["jobs"]
+            assert jobs[-1]["priority"] == priority
+
+
 def test_what_needs_a_restart_is_named_and_the_rest_is_done(tone_bundle: Path) -> None:
     with running(tone_bundle) as daemon:
         daemon.configure(limits={"jobs": 7, "reply_mb": 32}, listen={"heartbeat_ms": 400})

@@ -1,24 +1,43 @@
-"""The jobs in line for the loudspeaker: which one writes, which wait, which are being heard.
+"""The jobs at the loudspeaker: which one writes, which are heard, and what the speech queue wants of them.
 
-No thread of its own: all of it is guarded by the lock of its one owner, `player`. Neighbour: `segment`.
+No thread of its own: all of it is guarded by the lock of its one owner, `player`, but for `allowed`, which
+the engine thread reads. Neighbours: `edged.speech.queue` says whose turn it is; `segment` is a job's audio.
 """
 
 from __future__ import annotations
 
-from collections import deque
+from collections.abc import Callable
 
 from edged.audio.ring import Ring
 from edged.audio.segment import PlayerSink
+from edged.job import Job
+from edged.settings import Speech
+from edged.speech.actions import Actions, Begin, Drop, Pause, Reason
+from edged.speech.options import Wish
+from edged.speech.queue import SpeechQueue
+
+# Has a job spoken anew from an utterance on, in chunks of that take (`edged.engines.Engines.send_back`).
+SendBack = Callable[[Job, int, int], None]
 
 
 class Line:
-    """writer: has claimed the loudspeaker; None only when nobody waits for it. playing: with audio in
-    the ring, in its order; the writer is among them once its first sample is there."""
+    """writer: has the loudspeaker. playing: with audio in the ring, in its order; the writer is among them
+    once its first sample is there. allowed: those whose audio is wanted now.
 
-    def __init__(self) -> None:
+    Methods with a ring may cut from it. After each of them `dropped` is to be asked.
+    """
+
+    def __init__(self, settings: Speech, send_back: SendBack) -> None:
         self.writer: PlayerSink | None = None
         self.playing: list[PlayerSink] = []
-        self._waiting: deque[PlayerSink] = deque()
+        self.allowed: frozenset[PlayerSink] = frozenset()
+        self.latency_frames = 0  # of the open device
+        self._queue: SpeechQueue[PlayerSink] = SpeechQueue(settings)
+        self._send_back = send_back
+        self._dropped: list[tuple[PlayerSink, Reason]] = []
+
+    def use(self, settings: Speech) -> None:
+        self._queue.settings = settings
 
     @property
     def busy(self) -> bool:
@@ -31,31 +50,33 @@ class Line:
 
     @property
     def everybody(self) -> list[PlayerSink]:
-        return [*self.current, *self._waiting]
+        return list(dict.fromkeys([*self.current, *self._queue.paused, *self._queue.waiting]))
 
-    def join(self, sink: PlayerSink) -> None:
-        """A sink has audio: it writes, or waits for its turn."""
-        if self.writer is None:
-            self.writer = sink
-        elif sink is not self.writer and sink not in self._waiting:
-            self._waiting.append(sink)
+    def dropped(self) -> list[tuple[PlayerSink, Reason]]:
+        """Those that the queue gave up since the last time. Their jobs are yet to be told."""
+        dropped, self._dropped = self._dropped, []
+        return dropped
 
-    def release(self, sink: PlayerSink) -> None:
-        """Its last sample is in the ring, or will never come: the next one writes."""
+    # -- what happens ---------------------------------------------------------------------------
+
+    def add(self, sink: PlayerSink, wish: Wish, now: float, ring: Ring) -> None:
+        """A job came. Raises `Busy`."""
+        self._act(self._queue.add(sink, wish, now), ring)
+
+    def ready(self, sink: PlayerSink, ring: Ring) -> None:
+        """It has audio: it may begin when it is its turn."""
+        self._act(self._queue.ready(sink), ring)
+
+    def release(self, sink: PlayerSink, ring: Ring) -> None:
+        """Its last sample is in the ring: the next one writes."""
         if self.writer is sink:
-            self.writer = self._waiting.popleft() if self._waiting else None
+            self.writer = None
+        self._act(self._queue.written(sink), ring)
 
     def leave(self, sink: PlayerSink, ring: Ring) -> bool:
         """Takes a job's audio out, wherever it is; True when a part of it was in the ring."""
-        inside = sink in self.playing and sink.start is not None
-        if inside and sink.start is not None:
-            self.playing.remove(sink)
-            if sink.end is None:
-                ring.promised = False
-            ring.cut(sink.start, ring.written if sink.end is None else sink.end)
-        if sink in self._waiting:
-            self._waiting.remove(sink)
-        self.release(sink)
+        inside = self._take_out(sink, ring)
+        self._act(self._queue.ended(sink), ring)
         return inside
 
     def pump(self, ring: Ring, rate: int) -> bool:
@@ -67,23 +88,25 @@ class Line:
         if sink.start is not None and sink not in self.playing:
             self.playing.append(sink)
         if sink.end is not None:
-            self.release(sink)
+            self.release(sink, ring)
         return moved
 
-    def heard(self, read: int, frames: int, latency_frames: int) -> list[PlayerSink]:
+    def heard(self, ring: Ring, frames: int) -> list[PlayerSink]:
         """Takes out the jobs whose last sample left the device's buffer, too.
 
-        read: the ring's position, frames: what the device asked for so far. Frames, not seconds: a device
-        that has stopped has not played its buffer.
+        frames: what the device asked for so far. Frames, not seconds: a device that has stopped has not
+        played its buffer.
         """
         ended: list[PlayerSink] = []
         for sink in self.playing:
-            if sink.end is None or read < sink.end:
+            if sink.end is None or ring.read < sink.end:
                 break
             sink.left_at = sink.left_at or frames
-            if frames >= sink.left_at + latency_frames:
+            if frames >= sink.left_at + self.latency_frames:
                 ended.append(sink)
         self.playing = self.playing[len(ended) :]
+        for sink in ended:
+            self._act(self._queue.ended(sink), ring)
         return ended
 
     def rewound(self) -> None:
@@ -91,14 +114,23 @@ class Line:
         for sink in self.playing:
             sink.left_at = 0
 
+    # -- time -----------------------------------------------------------------------------------
+
+    def next_look(self, now: float) -> float | None:
+        """Seconds until `look` has something to do."""
+        return self._queue.next_look(now)
+
+    def look(self, now: float, ring: Ring) -> None:
+        self._act(self._queue.look(now), ring)
+
     def late(self, now: float, ahead_s: float, latency_s: float) -> list[tuple[PlayerSink, str]]:
         """Jobs that would begin to be heard after their deadline, and how to say so.
 
         ahead_s: until a sample that is written now is heard. It holds for the writer only: those that
         wait may get their turn sooner, when the audio before them is cancelled.
         """
-        waits = [(sink, latency_s) for sink in self._waiting]
-        if self.writer is not None and self.writer.start is None:
+        waits = [(sink, latency_s) for sink in self._queue.waiting]
+        if self.writer is not None and self.writer.start is None and self.writer.take == 0:
             waits.insert(0, (self.writer, ahead_s))
         late = []
         for sink, wait_s in waits:
@@ -107,3 +139,47 @@ class Line:
                 text = f"its first word would be heard {max(1, round(excess_s * 1e3))} ms after the deadline"
                 late.append((sink, text))
         return late
+
+    # -- what the queue wants -------------------------------------------------------------------
+
+    def _act(self, actions: Actions[PlayerSink], ring: Ring) -> None:
+        for action in actions:
+            sink = action.key
+            if isinstance(action, Drop):
+                self._take_out(sink, ring)
+                sink.clear()
+                self._dropped.append((sink, action.reason))
+            elif isinstance(action, Pause):
+                self._back_to(sink, sink.heard(ring.read - self.latency_frames), ring)
+            else:
+                if not isinstance(action, Begin) and action.how == "restart":
+                    self._back_to(sink, 0, ring)
+                self.writer = sink
+        self.allowed = frozenset(self._wanted())
+
+    def _wanted(self) -> list[PlayerSink]:
+        """Whose audio is needed next: that of the first in turn, and of those behind one that has no text yet.
+        Nobody's behind the writer: what is in the ring lasts for whoever comes then."""
+        wanted = []
+        for sink in self._queue.upcoming():
+            wanted.append(sink)
+            if sink is self.writer or sink.has_audio or sink.job.prepared:
+                break
+        return wanted
+
+    def _back_to(self, sink: PlayerSink, utterance: int, ring: Ring) -> None:
+        self._take_out(sink, ring)
+        sink.rewind(utterance)
+        self._send_back(sink.job, utterance, sink.take)
+
+    def _take_out(self, sink: PlayerSink, ring: Ring) -> bool:
+        """Out of the ring, with a short fade where it is being heard."""
+        if self.writer is sink:
+            self.writer = None
+        if sink not in self.playing or sink.start is None:
+            return False
+        self.playing.remove(sink)
+        if sink.end is None:
+            ring.promised = False
+        ring.cut(sink.start, ring.written if sink.end is None else sink.end)
+        return True

@@ -5,8 +5,8 @@ chunks into a `PlayerSink` (`segment`) and asks whether it may go on; any thread
 
     engine --put--> PlayerSink --pump, resampled--> Ring --callback--> device
 
-One job writes at a time: the first that puts a chunk claims the loudspeaker, and its claim ends when its
-last sample is in the ring, so that the next job is synthesized while this one is still heard (`line`).
+One job writes at a time, until its last sample is in the ring, so that the next job is synthesized while this
+one is still heard; which one is the speech queue's matter (`line`).
 The queue of a job is bounded by `buffer_s` (`ready` turns False), the ring by `device.RING_S`.
 """
 
@@ -17,9 +17,11 @@ import threading
 from collections.abc import Callable
 from time import monotonic
 
+from msgspec.structs import replace
+
 from edged import errors
 from edged.audio.device import Loudspeaker, ring_frames
-from edged.audio.line import Line
+from edged.audio.line import Line, SendBack
 from edged.audio.output import CLOSE_WAIT_S
 from edged.audio.pace import pause_s
 from edged.audio.segment import PlayerSink
@@ -27,7 +29,8 @@ from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row
 from edged.job import AudioChunk, Job
 from edged.log import event as log_event
-from edged.settings import Audio
+from edged.settings import Audio, ClientDefaults, Speech
+from edged.speech.options import Wish, wish
 from edged.threads import name_thread
 
 log = logging.getLogger("edged.audio")
@@ -45,8 +48,11 @@ class Player:
         wake: Callable[[], None],
         sample_rate: int = 24_000,
         arena: Arena | None = None,
+        speech: Speech | None = None,
+        send_back: SendBack = lambda job, utterance, take: None,
     ) -> None:
-        """sample_rate: the voice's, tried when the device does not take 48 kHz. arena: has the ring."""
+        """sample_rate: the voice's, tried when the device does not take 48 kHz. arena: has the ring.
+        send_back: has an interrupted job spoken anew from an utterance on."""
         memory = None
         if arena is not None and settings.enabled:
             frames, _ = ring_frames(settings, RING_RATE)
@@ -57,7 +63,7 @@ class Player:
         self._wake = wake
         self._speaker = Loudspeaker(settings, sample_rate, memory)
         self._changed = threading.Condition()  # its lock guards all that follows and every sink
-        self._line = Line()
+        self._line = Line(speech or Speech(), send_back)
         self._poked = self._want_open = self._want_probe = False
         self._stop_at: float | None = None
         self._idle_since = 0.0
@@ -83,8 +89,17 @@ class Player:
         if self._settings.enabled:
             self._thread.start()
 
-    def sink(self, job: Job, sample_rate: int) -> PlayerSink:
-        """The sink of a speak job. Never waits; raises `NoAudioDevice` when a recent look found none.
+    def use(self, speech: Speech) -> None:
+        """Any thread: other rules, from here on."""
+        with self._changed:
+            self._line.use(speech)
+            self._poke()
+
+    def sink(self, job: Job, sample_rate: int, wanted: Wish | None = None) -> PlayerSink:
+        """The sink of a speak job, which may end at once, when it or another one is not to be heard.
+
+        wanted: when it is to be heard; None is as its priority has it. Never waits; raises `NoAudioDevice`
+        when a recent look found none, and `Busy` when its client has too many jobs that wait.
 
         A device that was missing for longer is looked for again while the job is synthesized; the job
         fails when there still is none. One that is there is opened in advance, so that it is awake.
@@ -98,9 +113,15 @@ class Player:
                     # A new one each time: an exception that is raised twice collects tracebacks.
                     raise errors.NoAudioDevice(self.error.message, self.error.hint)
                 self._want_probe = True
+            sink = PlayerSink(self, job, sample_rate, job.params.volume * self.volume)
+            if wanted is None:
+                said = ClientDefaults()
+                wanted = wish(job.client, -1, replace(said, priority=job.priority.name.lower()), said)
+            self._line.add(sink, wanted, monotonic(), self._speaker.ring)
             self._want_open = True
             self._poke()
-        return PlayerSink(self, job, sample_rate, job.params.volume * self.volume)
+        self._tell_dropped()
+        return sink
 
     def close(self, drain_s: float = 0.0) -> None:
         """Lets jobs that are being played finish for `drain_s`, fails the rest, closes the device."""
@@ -115,15 +136,18 @@ class Player:
     # -- called by sinks ------------------------------------------------------------------------
 
     def may_write(self, sink: PlayerSink) -> bool:
-        return self._line.writer in (None, sink) and sink.queued_s < self._settings.buffer_s
+        if sink not in self._line.allowed:
+            return False
+        return sink.queued_s < self._settings.buffer_s if sink is self._line.writer else not sink.has_audio
 
     def put(self, sink: PlayerSink, chunk: AudioChunk) -> None:
         with self._changed:
-            if sink.dropped or sink.job.ended:
+            if sink.dropped or sink.job.ended or chunk.take != sink.take:
                 return
             sink.queue(chunk)
-            self._line.join(sink)
+            self._line.ready(sink, self._speaker.ring)
             self._poke()
+        self._tell_dropped()
 
     def drop(self, sink: PlayerSink) -> None:
         """Takes a job's audio out, wherever it is. The other jobs' audio is not touched."""
@@ -134,7 +158,17 @@ class Player:
             if self._line.leave(sink, self._speaker.ring):
                 self._idle_since = monotonic()
             self._poke()
+        self._tell_dropped()
         self._wake()
+
+    def _tell_dropped(self) -> None:
+        """Ends the jobs that the queue gave up."""
+        with self._changed:
+            dropped = self._line.dropped()
+        for sink, why in dropped:
+            sink.job.cancel(why)
+        if dropped:
+            self._wake()
 
     def _poke(self) -> None:
         self._poked = True
@@ -148,9 +182,11 @@ class Player:
         while not self._may_stop(monotonic()):
             with self._changed:
                 if not self._poked:
-                    self._changed.wait(pause_s(self._speaker, self._line, self._stop_at is not None))
+                    self._changed.wait(self._pause_s(monotonic()))
                 self._poked = False
+                self._line.look(monotonic(), self._speaker.ring)
             try:
+                self._tell_dropped()
                 self._serve_device()
                 self._feed()
                 self._settle(monotonic())
@@ -160,6 +196,11 @@ class Player:
                 text = f"the player failed: {type(exc).__name__}"
                 self._fail(self._everybody(), errors.InternalError, text)
         self._speaker.close()
+
+    def _pause_s(self, now: float) -> float | None:
+        """How long the thread may sleep."""
+        pauses = (pause_s(self._speaker, self._line, self._stop_at is not None), self._line.next_look(now))
+        return min((pause for pause in pauses if pause is not None), default=None)
 
     def _may_stop(self, now: float) -> bool:
         with self._changed:
@@ -217,7 +258,8 @@ class Player:
             return
         self._speaker.tell_underruns(now)
         with self._changed:
-            heard = self._line.heard(self._speaker.ring.read, output.frames, output.latency_frames)
+            self._line.latency_frames = output.latency_frames
+            heard = self._line.heard(self._speaker.ring, output.frames)
             if self._line.busy or heard:
                 self._idle_since = now
             idle = now - self._idle_since > max(self._settings.keep_open_s, self._speaker.tail_s)

@@ -31,7 +31,8 @@ class Owner(Protocol):
 
 class PlayerSink:
     """start, end: the job's range in the ring, None while not known. left_at: how many
-    frames the device had asked for when the last sample was seen to have left the ring, 0 before."""
+    frames the device had asked for when the last sample was seen to have left the ring, 0 before. take: how
+    often the job was sent back; chunks of former takes are passed over."""
 
     def __init__(self, owner: Owner, job: Job, sample_rate: int, gain: float) -> None:
         self.job = job
@@ -39,6 +40,10 @@ class PlayerSink:
         self.end: int | None = None
         self.left_at = 0
         self.dropped = False
+        self.take = 0
+        self._from = 0  # the utterance that this take begins with
+        self._places: list[tuple[int, int]] = []  # where an utterance begins in the ring
+        self._spoken = 0  # the utterance of the block
         self._owner = owner
         self._rate = sample_rate
         self._gain = np.float32(gain)
@@ -77,8 +82,30 @@ class PlayerSink:
 
     def clear(self) -> None:
         self.dropped = True
+        self._empty()
+
+    def heard(self, position: int) -> int:
+        """The utterance that is heard at a position of the ring: the first one while nothing is."""
+        heard = self._from
+        for start, utterance in self._places:
+            if start > position:
+                break
+            heard = utterance
+        return heard
+
+    def rewind(self, utterance: int) -> None:
+        """Forgets all audio; the job is spoken anew from that utterance on."""
+        self.take += 1
+        self.start = self.end = None
+        self.left_at = 0
+        self._from = self._spoken = utterance
+        self._places = []
+        self._resampler, self._flushed = None, False
+        self._empty()
+
+    def _empty(self) -> None:
         self._chunks.clear()
-        self._queued = 0
+        self._queued = self._taken = 0
         self._block = self._block[:0]
 
     def pump(self, ring: Ring, rate: int) -> bool:
@@ -94,9 +121,13 @@ class PlayerSink:
         at = ring.written
         moved = ring.write(self._block)
         self._block = self._block[moved:]
+        if moved and (not self._places or self._places[-1][1] != self._spoken):
+            played = [place for place in self._places if place[0] <= ring.read - ring.frames]
+            self._places = [*self._places[max(0, len(played) - 1) :], (at, self._spoken)]
         if self.start is None and (moved or not len(self._block)):
             self.start = at
-            self.job.timeline.first_audio = monotonic() if moved else 0.0
+            line = self.job.timeline
+            line.first_audio = line.first_audio or (monotonic() if moved else 0.0)
         if self._flushed and not len(self._block):
             self.end = ring.written
         elif moved:
@@ -109,7 +140,7 @@ class PlayerSink:
         piece = chunk.samples[self._taken : self._taken + max(1, int(self._rate * PIECE_S))]
         self._taken += len(piece)
         self._queued -= len(piece)
-        last = False
+        last, self._spoken = False, chunk.utterance
         if self._taken == len(chunk.samples):
             self._chunks.popleft()
             self._taken = 0

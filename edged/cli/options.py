@@ -1,4 +1,4 @@
-"""The options that say how a text is read, and those whose values have a form of their own.
+"""The options that say how a text is read and when it is heard, and those whose values have a special form.
 
 Main thread. Neighbours: `speech` and whatever else takes a text; the values are those of `edged.controls`.
 """
@@ -17,6 +17,7 @@ from edged.cli.exits import naming
 
 F = TypeVar("F", bound=Callable[..., Any])
 LANGUAGES = get_args(controls.Spoken)
+MANNERS = ("interrupt", "queue", "replace", "drop_if_busy", "expires_ms", "after_interrupt")
 SAMPLING: dict[str, Any] = {  # how each is converted
     "temperature": Number(0.01, 10.0),
     "top_p": Number(0.01, 1.0),
@@ -116,6 +117,34 @@ def reading_options(command: F) -> F:
                 callback=_mapping,
                 metavar="LANGUAGE=NAME",
                 help="Who speaks a language (zh, en) that the voice does not; NAME may be spell.",
+            ),
+        )
+    ):
+        command = decorate(command)
+    return command
+
+
+def manners_options(command: F) -> F:
+    """When it is heard, and in which order it is served."""
+    for decorate in reversed(
+        (
+            click.option("--priority", type=_one_of(controls.PriorityName), help="Who is heard first."),
+            click.option("--interrupt/--no-interrupt", default=None, help="Interrupt lower priorities."),
+            click.option(
+                "--queue", type=_one_of(controls.Queue), help="Behind or before those of its priority."
+            ),
+            click.option("--replace", type=_one_of(controls.Replace), help="own: drop your older ones."),
+            click.option("--drop-if-busy/--wait-if-busy", default=None, help="Drop it if others speak."),
+            click.option(
+                "--expires-ms", type=click.IntRange(1, 86_400_000), help="Drop rather than start later."
+            ),
+            click.option(
+                "--after-interrupt",
+                type=_one_of(controls.AfterInterrupt),
+                help="At the cut sentence, from the start, or not at all.",
+            ),
+            click.option(
+                "--deadline-ms", type=click.IntRange(1, 86_400_000), help="Fail rather than start later."
             ),
         )
     ):

@@ -17,7 +17,7 @@ from edged.cli.context import Number, State, client_command, pass_state
 from edged.cli.exits import FAILED, complain, mute_stdout, naming, tell
 from edged.cli.explain import READING, check_options, explain
 from edged.cli.follow import follow_stdin
-from edged.cli.options import Speaker, reading_options, sampling_option
+from edged.cli.options import MANNERS, Speaker, manners_options, reading_options, sampling_option
 from edged.cli.render import Spinner, on_terminal
 from edged.errors import BadValue, FrameTooLarge, Starting
 
@@ -38,7 +38,6 @@ SUFFIXES = {
 }
 FORMATS = ("wav", "flac", "ogg_opus", "mp3", "pcm_s16le", "pcm_f32le")
 ASK_AGAIN_S = 0.25  # a daemon that is starting
-PRIORITIES = ("important", "message", "text", "notification", "progress")
 
 
 @click.command()
@@ -46,12 +45,11 @@ PRIORITIES = ("important", "message", "text", "notification", "progress")
 @click.option("--out", metavar="FILE|-", help="Write the audio here instead of speaking it; - is stdout.")
 @click.option("--voice", default="", metavar="NAME", help="See: edged voices.")
 @click.option("--speed", type=Number(0.5, 2.0), help="1.0 is the voice's own pace.")
-@click.option("--volume", type=Number(0.0, 4.0), default=1.0, help="Linear gain.")
+@click.option("--volume", type=Number(0.0, 4.0), help="Linear gain.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="The same seed, the same audio.")
 @click.option("--format", "audio_format", type=click.Choice(FORMATS), help="Default: by the suffix of FILE.")
 @click.option("--sample-rate", type=click.IntRange(0, 192_000), default=0, metavar="HZ")
-@click.option("--priority", type=click.Choice(PRIORITIES), default="text")
-@click.option("--deadline-ms", type=click.IntRange(1, 86_400_000), help="Fail rather than start later.")
+@manners_options
 @click.option("--temperature", type=Number(0.01, 10.0), help="How freely sounds are drawn.")
 @click.option("--top-p", type=Number(0.01, 1.0), help="Draw from this share of the likely sounds.")
 @click.option("--top-k", type=click.IntRange(1, 1000), help="Draw from so many likely sounds.")
@@ -114,6 +112,9 @@ def say(
         raise click.UsageError("--out - writes to stdout, which is closed")
     elif out == "-" and on_terminal(sys.stdout):
         raise click.UsageError("audio is not written to a terminal: pipe it, or give --out a file")
+    elif manner := next((name for name in MANNERS if options.pop(name) is not None), ""):
+        option = manner.replace("_", "-")
+        raise click.UsageError(f"--{option} is for the loudspeaker and cannot be combined with --out")
     else:
         _check_place(out)
         options.update(format=audio_format or _format_of(out), sample_rate=sample_rate)

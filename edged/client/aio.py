@@ -15,7 +15,7 @@ from time import monotonic
 from typing import TYPE_CHECKING, TypeVar
 
 from edged import protocol
-from edged.client.base import AudioOptions, Base, ReadingOptions, Scope, SpeechOptions
+from edged.client.base import AudioOptions, Base, ReadingOptions, Scope, SpeakOptions
 from edged.client.call import Answer, Call, OnEvent
 from edged.client.connection import FRAME_KB
 from edged.client.endpoint import Curve
@@ -72,14 +72,15 @@ class AsyncClient(Base):
         *,
         wait: bool = True,
         on_event: OnEvent | None = None,
-        **options: Unpack[SpeechOptions],
+        **options: Unpack[SpeakOptions],
     ) -> Done | Accepted:
         """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted.
 
-        Options (see `SpeechOptions`): voice, speed, volume, seed, priority, deadline_ms, on_disconnect,
+        Options (see `SpeakOptions`): voice, speed, volume, seed, priority, deadline_ms, on_disconnect,
         how the text is read (`ReadingOptions`): markup, language, numbers, digits, emoji, date_order,
         run_voices; and what else the voice has controls for: temperature, top_p, top_k, repetition_penalty,
-        languages, refine, oral, laugh, break_, show_refined, speaker.
+        languages, refine, oral, laugh, break_, show_refined, speaker. When it is heard: interrupt, queue,
+        replace, drop_if_busy, expires_ms, after_interrupt.
         """
         request = self._speak(text, wait, options)
         call = await self._send(request, long=wait)
@@ -110,13 +111,13 @@ class AsyncClient(Base):
         """The audio in chunks as it is made, in `format` (pcm_s16le unless given).
 
         The request is sent at the first `anext`. Leaving the loop early cancels the job.
-        Options: format, sample_rate, and those of `speak`.
+        Options: format, sample_rate, and those of `speak` but for when it is heard.
         """
         request = self._synthesize(text, True, options)
         return AsyncStream(self, request, on_event)
 
     def write(
-        self, text: str = "", *, on_event: OnEvent | None = None, **options: Unpack[SpeechOptions]
+        self, text: str = "", *, on_event: OnEvent | None = None, **options: Unpack[SpeakOptions]
     ) -> AsyncWriting:
         """Speaks a text that is still being written: what comes is heard sentence by sentence.
 

@@ -14,10 +14,21 @@ from msgspec import structs
 from edged import protocol
 from edged.client.connection import FRAME_KB, Connection
 from edged.client.endpoint import Curve
-from edged.controls import DateOrder, Digits, Emoji, Markup, Numbers, Spoken
+from edged.controls import (
+    AfterInterrupt,
+    DateOrder,
+    Digits,
+    Emoji,
+    Markup,
+    Numbers,
+    PriorityName,
+    Queue,
+    Replace,
+    Spoken,
+)
 from edged.errors import did_you_mean
 from edged.paths import client_endpoint
-from edged.protocol import Format, PriorityName
+from edged.protocol import Format
 
 OnDisconnect = Literal["finish", "cancel"]
 Scope = Literal["job", "mine", "all"]
@@ -45,9 +56,9 @@ class ReadingOptions(TypedDict, total=False):
 class SpeechOptions(ReadingOptions, total=False):
     """How a text is spoken: the options of `ReadingOptions`, and these.
 
-    volume: linear gain, 0.0 to 4.0. seed: the
-    same seed gives the same samples. priority: important, message, text (the default), notification,
-    progress. deadline_ms: fail instead of starting later than this. on_disconnect: whether a vanished
+    volume: linear gain, 0.0 to 4.0. seed: the same seed gives the same samples. priority: important,
+    message, text, notification, progress. None of these two is the daemon's default for this client, else 1.0
+    and text. deadline_ms: fail instead of starting later than this. on_disconnect: whether a vanished
     client's job is finished (the default of speak) or cancelled (of synthesize).
 
     The rest is refused by a voice that has no such control (`voices()` shows them); None is the daemon's
@@ -58,9 +69,9 @@ class SpeechOptions(ReadingOptions, total=False):
     """
 
     speed: float | None
-    volume: float
+    volume: float | None
     seed: int
-    priority: PriorityName
+    priority: PriorityName | Literal[""] | None
     deadline_ms: int | None
     on_disconnect: OnDisconnect | None
     temperature: float | None
@@ -74,6 +85,24 @@ class SpeechOptions(ReadingOptions, total=False):
     break_: int | None
     show_refined: bool | None
     speaker: str | None
+
+
+class SpeakOptions(SpeechOptions, total=False):
+    """When a text is heard on the loudspeaker: the options of `SpeechOptions`, and these. None is the
+    daemon's default for this client, else that of the priority.
+
+    interrupt: whether it may interrupt jobs of a lower priority. queue: last or next, behind or before those
+    of its priority that wait. replace: none, or own: older jobs of this client and priority are dropped.
+    drop_if_busy: drop it if anything is heard or waits. expires_ms: drop it if it is not heard by then.
+    after_interrupt: resume (at the sentence that was cut), restart or drop.
+    """
+
+    interrupt: bool | None
+    queue: Queue | None
+    replace: Replace | None
+    drop_if_busy: bool | None
+    expires_ms: int | None
+    after_interrupt: AfterInterrupt | None
 
 
 class AudioOptions(SpeechOptions, total=False):
@@ -117,14 +146,14 @@ class Base:
     def _id(self) -> str:
         return self._connection.new_id()
 
-    def _speak(self, text: str, wait: bool, options: SpeechOptions) -> protocol.Speak:
-        _known("speak", options, SpeechOptions.__annotations__)
+    def _speak(self, text: str, wait: bool, options: SpeakOptions) -> protocol.Speak:
+        _known("speak", options, SpeakOptions.__annotations__)
         reply: protocol.Reply = "events" if wait else "ack"
         given = cast("dict[str, Any]", options)  # the daemon checks the values
         return protocol.Speak(id=self._id(), client=self._connection.name, text=text, reply=reply, **given)
 
-    def _write(self, text: str, options: SpeechOptions) -> protocol.Speak:
-        _known("write", options, SpeechOptions.__annotations__)
+    def _write(self, text: str, options: SpeakOptions) -> protocol.Speak:
+        _known("write", options, SpeakOptions.__annotations__)
         request = self._speak(text, True, options)
         return structs.replace(request, open=True)
 

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeVar
 import zmq
 
 from edged import protocol
-from edged.client.base import AudioOptions, Base, ReadingOptions, Scope, SpeechOptions
+from edged.client.base import AudioOptions, Base, ReadingOptions, Scope, SpeakOptions
 from edged.client.call import Answer, Call, OnEvent
 from edged.client.connection import FRAME_KB
 from edged.client.endpoint import Curve
@@ -38,7 +38,7 @@ class Client(Base):
     endpoint: None means $EDGED_ENDPOINT or the default socket of this machine. timeout_s: how long the
     daemon may be silent; a long job is not silence. name: jobs of the same name and user can be
     cancelled together, from any connection, with `cancel(scope="mine")`. Options of speech are those
-    of `SpeechOptions` and `AudioOptions`; `on_event` is called with each event of the job as it comes.
+    of `SpeakOptions` and `AudioOptions`; `on_event` is called with each event of the job as it comes.
     """
 
     def __init__(
@@ -75,15 +75,16 @@ class Client(Base):
         *,
         wait: bool = True,
         on_event: OnEvent | None = None,
-        **options: Unpack[SpeechOptions],
+        **options: Unpack[SpeakOptions],
     ) -> Done | Accepted:
         """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted.
 
-        Ctrl-C or any other exception while waiting cancels the job. Options (see `SpeechOptions`):
+        Ctrl-C or any other exception while waiting cancels the job. Options (see `SpeakOptions`):
         voice, speed, volume, seed, priority, deadline_ms, on_disconnect,
         how the text is read (`ReadingOptions`): markup, language, numbers, digits, emoji, date_order,
         run_voices; and what else the voice has controls for: temperature, top_p, top_k, repetition_penalty,
-        languages, refine, oral, laugh, break_, show_refined, speaker.
+        languages, refine, oral, laugh, break_, show_refined, speaker. When it is heard: interrupt, queue,
+        replace, drop_if_busy, expires_ms, after_interrupt.
         """
         request = self._speak(text, wait, options)
         call = self._send(request, long=wait)
@@ -104,7 +105,7 @@ class Client(Base):
         """The whole audio of the text, in `format` (wav unless given).
 
         within_s: when it takes longer the job is cancelled and `ReplyTimeout` raised.
-        Options: format, sample_rate, and those of `speak`.
+        Options: format, sample_rate, and those of `speak` but for when it is heard.
         """
         request = self._synthesize(text, False, options)
         chunks: list[Chunk] = []
@@ -123,13 +124,13 @@ class Client(Base):
         """The audio in chunks as it is made, in `format` (pcm_s16le unless given).
 
         The request is sent now, not at the first `next`. Leaving the loop early cancels the job.
-        Options: format, sample_rate, and those of `speak`.
+        Options: format, sample_rate, and those of `speak` but for when it is heard.
         """
         request = self._synthesize(text, True, options)
         return Stream(self, self._send(request, long=True), on_event)
 
     def write(
-        self, text: str = "", *, on_event: OnEvent | None = None, **options: Unpack[SpeechOptions]
+        self, text: str = "", *, on_event: OnEvent | None = None, **options: Unpack[SpeakOptions]
     ) -> Writing:
         """Speaks a text that is still being written: what comes is heard sentence by sentence.
 

@@ -59,7 +59,7 @@ def checked(event: AnyEvent) -> AnyEvent:
     if isinstance(event, Failed):
         raise from_wire(event.code, event.message, event.hint)
     if isinstance(event, Cancelled):
-        raise JobCancelled("the job was cancelled")
+        raise JobCancelled(f"the job was cancelled{f': {event.reason}' if event.reason else ''}")
     return event
 
 

@@ -7,6 +7,7 @@ only leaves: controls, errors, words.
 
 from __future__ import annotations
 
+from edged.controls import PriorityName
 from edged.explained import ReadingInfo, RunInfo, SkippedInfo, UtteranceInfo
 from edged.protocol.codec import (
     decode_event,
@@ -55,7 +56,6 @@ from edged.protocol.requests import (
     Name,
     Part,
     Ping,
-    PriorityName,
     Reading,
     Reload,
     Reply,

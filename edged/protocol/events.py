@@ -94,7 +94,9 @@ class Done(Event, kw_only=True, frozen=True, tag="done"):
 
 
 class Cancelled(Event, kw_only=True, frozen=True, tag="cancelled"):
-    """The job was cancelled."""
+    """The job was cancelled. reason: why, when it was not asked for: interrupted, replaced, busy, expired."""
+
+    reason: str | msgspec.UnsetType = msgspec.UNSET
 
 
 class Failed(Event, kw_only=True, frozen=True, tag="failed"):

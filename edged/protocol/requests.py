@@ -11,16 +11,21 @@ import msgspec
 from msgspec import Meta
 
 from edged.controls import (
+    AfterInterrupt,
     Break,
     DateOrder,
     Digits,
     Emoji,
+    ExpiresMs,
     Languages,
     Laugh,
     Markup,
     Numbers,
     Oral,
     Penalty,
+    PriorityName,
+    Queue,
+    Replace,
     RunVoices,
     SpeakerCode,
     Speed,
@@ -33,7 +38,6 @@ from edged.controls import (
 
 Id = Annotated[str, Meta(max_length=128)]
 Name = Annotated[str, Meta(max_length=64)]
-PriorityName = Literal["important", "message", "text", "notification", "progress"]
 Format = Literal["wav", "flac", "ogg_opus", "mp3", "pcm_s16le", "pcm_f32le"]
 Reply = Literal["ack", "final", "events"]
 
@@ -74,9 +78,13 @@ class Speech(Reading, kw_only=True, frozen=True, omit_defaults=True):
     model first rewrites the text as it would be said; oral (how colloquial), laugh and break (pauses) steer
     that and turn it on; show_refined: what came out is told in `started` and `done`. speaker: a speaker code
     instead of the voice's own speaker. open: more text follows, by `append`, until `close`; only plain text.
+
+    volume, priority: None (of the priority "", too) is as the client's entry in the configuration says, else
+    1.0 and text. From interrupt to after_interrupt: when it is heard on the loudspeaker, so of `speak` only;
+    None is as the entry says, else as the priority has it.
     """
 
-    volume: Volume = 1.0
+    volume: Volume | None = None
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
     speed: Speed | None = None
     temperature: Temperature | None = None
@@ -90,7 +98,13 @@ class Speech(Reading, kw_only=True, frozen=True, omit_defaults=True):
     break_: Break | None = msgspec.field(default=None, name="break")
     show_refined: bool | None = None
     speaker: SpeakerCode | None = None
-    priority: PriorityName = "text"
+    priority: Literal["", PriorityName] | None = None
+    interrupt: bool | None = None
+    queue: Queue | None = None
+    replace: Replace | None = None
+    drop_if_busy: bool | None = None
+    expires_ms: ExpiresMs | None = None
+    after_interrupt: AfterInterrupt | None = None
     deadline_ms: Annotated[int, Meta(ge=1, le=86_400_000)] | None = None
     on_disconnect: Literal["finish", "cancel"] | None = None
     reply: Reply = "final"

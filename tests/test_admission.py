@@ -1,0 +1,77 @@
+"""What a request leaves unsaid is as its client's entry says, and a ticket has the wish."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from edged.admission import Admission, Peer, Sinks, Ticket
+from edged.controls import COMMON
+from edged.errors import BadValue
+from edged.forecast import Forecast
+from edged.job import Job, Priority
+from edged.protocol import Speak, Speech, Synthesize
+from edged.settings import ClientDefaults, Limits
+from edged.speech.options import FIELDS, wish
+from edged.voices.api import VoiceCard
+from tests.test_job import Recorder
+
+TONE = VoiceCard("tone", "tone", ("*",), 24_000, "", "", "", COMMON)
+PANEL = ClientDefaults(client="panel", uid=5, priority="important", volume=0.5, queue="next", expires_ms=700)
+PEER = Peer(b"\0id", "DEALER", uid=5)
+ASKED: dict[str, Any] = {
+    "interrupt": False,
+    "queue": "next",
+    "replace": "own",
+    "drop_if_busy": False,
+    "expires_ms": 5,
+    "after_interrupt": "drop",
+}
+
+
+@pytest.fixture
+def admission() -> Admission:
+    made = Admission(Limits(), lambda _: None, lambda _: None)
+    nowhere = Sinks(speaker=lambda *_: Recorder(), reply=lambda *_: Recorder())
+    forecast = Forecast({"tone": 1}, {"tone": "tone"}, 0.0)
+    made.open({"tone": TONE}, "tone", nowhere, lambda *_: None, lambda *_: None, forecast, clients=[PANEL])
+    return made
+
+
+def admitted(admission: Admission, request: Speech, peer: Peer = PEER) -> tuple[Job, Ticket]:
+    ticket = admission.tickets[admission.admit(request, peer).job]
+    return ticket.job, ticket
+
+
+def test_the_entry_speaks_for_a_request_that_does_not(admission: Admission) -> None:
+    for unsaid in (None, ""):
+        request = Speak(text="Hello.", client="panel", priority=unsaid)
+        job, ticket = admitted(admission, request)
+        assert (job.priority, job.params.volume) == (Priority.IMPORTANT, 0.5)
+        assert ticket.wish == wish("panel", 5, request, PANEL)
+        assert (ticket.wish.queue, ticket.wish.expires_s) == ("next", 0.7)
+    said = {**ASKED, "priority": "message", "volume": 1.0}
+    job, ticket = admitted(admission, Speak(text="Hello.", client="panel", **said))
+    assert (job.priority, job.params.volume) == (Priority.MESSAGE, 1.0)
+    assert ticket.wish == wish("panel", 5, Speak(text="", **said), ClientDefaults())
+
+
+def test_whom_no_entry_names_is_heard_as_ever(admission: Admission) -> None:
+    for request, peer, client in (
+        (Speak(text="Hello."), PEER, PEER.identity),
+        (Speak(text="Hello.", client="panel"), Peer(b"x", "DEALER", uid=6), "panel"),
+    ):
+        job, ticket = admitted(admission, request, peer)
+        assert (job.priority, job.params.volume) == (Priority.TEXT, 1.0)
+        assert ticket.wish == wish(client, peer.uid, request, ClientDefaults())
+
+
+def test_off_the_loudspeaker_there_is_an_order_of_service_and_nothing_else(admission: Admission) -> None:
+    job, ticket = admitted(admission, Synthesize(text="Hello.", client="panel"))
+    assert (job.priority, job.params.volume, ticket.wish) == (Priority.IMPORTANT, 1.0, None)
+    assert set(ASKED) == set(FIELDS)
+    for name, value in ASKED.items():
+        with pytest.raises(BadValue, match=f"^{name}: says when a job is heard"):
+            admission.admit(Synthesize(text="Hello.", **{name: value}), PEER)
+    assert len(admission.tickets) == 1

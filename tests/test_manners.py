@@ -1,0 +1,197 @@
+"""Who is heard when, through the whole daemon: a real PulseAudio null sink, its monitor recorded."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+import zmq
+
+from tests import bundles
+from tests.daemon import ENDINGS, Daemon, receive, running, send
+from tests.pulse import RATE, PulseServer, find, pulse, pulse_server, snr_db
+from tests.test_speak import AUDIO, expected, heard
+
+__all__ = ["pulse", "pulse_server"]
+pytestmark = pytest.mark.audio
+FIRST, SECOND, THIRD = "Abcdefghij klmnopqrst.", "Uvwxyz zyxwvutsrq ponmlk.", "Jihg fedcba acegi."
+TEXT = f"{FIRST} {SECOND} {THIRD}"
+ALARM = "Mnbvcx lkjhgf."
+PROGRESS_S = 0.6
+
+
+@pytest.fixture(scope="module")
+def speaking(pulse_server: PulseServer) -> Iterator[Daemon]:
+    if not pulse_server.running:
+        pulse_server.start()
+    env = {"PULSE_SERVER": pulse_server.address}
+    speech = {"progress_s": PROGRESS_S, "waiting_per_client": 4}
+    with running(bundles.tone(), env=env, audio=dict(AUDIO), speech=speech) as daemon:
+        until = time.monotonic() + 5
+        while not (status := daemon.request({"op": "status"}))["audio_device"]:
+            assert time.monotonic() < until, status
+        yield daemon
+
+
+@pytest.fixture
+def socket(speaking: Daemon) -> Iterator[zmq.Socket[bytes]]:
+    with speaking.socket() as made:
+        yield made
+    speaking.request({"op": "cancel", "scope": "all"})
+
+
+def say(socket: zmq.Socket[bytes], id: str, text: str, priority: str = "text", **fields: Any) -> None:
+    send(socket, op="speak", id=id, text=text, priority=priority, reply="events", **fields)
+
+
+def endings(socket: zmq.Socket[bytes], *ids: str) -> dict[str, dict[str, Any]]:
+    """How these ended, in the order in which they did."""
+    found: dict[str, dict[str, Any]] = {}
+    while not set(ids) <= found.keys():
+        event = receive(socket)
+        if event["event"] in ENDINGS:
+            found[event["id"]] = event
+    return found
+
+
+def wait_for(socket: zmq.Socket[bytes], id: str, kind: str) -> dict[str, Any]:
+    while (event := receive(socket)).get("id") != id or event["event"] != kind:
+        pass
+    return event
+
+
+def placed(played: np.ndarray[Any, Any], *sounds: np.ndarray[Any, Any]) -> list[int]:
+    """Where each of them is heard, whole, behind the one before."""
+    places, behind = [], 0
+    for sound in sounds:
+        at = behind + find(sound, played[behind:])
+        assert snr_db(sound, played[at : at + sound.size]) > 40
+        places.append(at)
+        behind = at + sound.size
+    return places
+
+
+@pytest.mark.parametrize("how", ["resume", "restart", "drop"])
+def test_an_alarm_cuts_a_text_which_goes_on_as_it_wishes(
+    speaking: Daemon, pulse: PulseServer, socket: zmq.Socket[bytes], how: str
+) -> None:
+    alarm, *parts = (expected(speaking, text) for text in (ALARM, FIRST, SECOND, THIRD))
+    first, second, third = parts
+    with pulse.record() as recording:
+        say(socket, "text", TEXT, after_interrupt=how)
+        wait_for(socket, "text", "started")
+        time.sleep((first.size + second.size * 0.5) / RATE + 0.3)
+        asked = time.monotonic()
+        say(socket, "alarm", ALARM, "important")
+        found = endings(socket, "text", "alarm")
+        took = time.monotonic() - asked
+        played = heard(recording)
+    if how == "drop":
+        assert list(found) == ["text", "alarm"]
+        assert (found["text"]["event"], found["text"]["reason"]) == ("cancelled", "interrupted")
+        placed(played, first, alarm)
+        return
+    assert list(found) == ["alarm", "text"]
+    assert {event["event"] for event in found.values()} == {"done"}
+    assert found["text"]["audio_s"] == pytest.approx(sum(p.size for p in parts) / RATE, abs=0.05)
+    again = [first, alarm, second, third] if how == "resume" else [first, alarm, first, second, third]
+    places = placed(played, *again)
+    cut = places[1] - places[0] - first.size  # of the second sentence, before the alarm
+    assert 0.1 * second.size < cut < second.size, "it was not cut in the middle of its second sentence"
+    assert snr_db(second[: cut // 2], played[places[0] + first.size :][: cut // 2]) > 40
+    assert took < sum(sound.size for sound in again[1:]) / RATE + 1.5
+
+
+def test_the_alarm_is_heard_soon(speaking: Daemon, pulse: PulseServer, socket: zmq.Socket[bytes]) -> None:
+    alarm = expected(speaking, ALARM)
+    with pulse.record() as recording:
+        say(socket, "text", TEXT)
+        wait_for(socket, "text", "started")
+        time.sleep(0.8)
+        before = recording.seconds
+        say(socket, "alarm", ALARM, "important")
+        endings(socket, "alarm")
+        played = heard(recording)
+    (at,) = placed(played, alarm)
+    assert at / RATE - before < AUDIO["latency_ms"] / 1e3 + 0.35
+
+
+def test_marks_are_told_once(speaking: Daemon, socket: zmq.Socket[bytes]) -> None:
+    marked = f"<speak><s><mark name='a'/>{FIRST}</s><s><mark name='b'/>{SECOND}<mark name='c'/></s></speak>"
+    say(socket, "text", marked, markup="ssml")
+    wait_for(socket, "text", "started")
+    time.sleep(0.6)
+    say(socket, "alarm", ALARM, "important")
+    told = [event for event in until_ended(socket, "text") if event["event"] == "mark"]
+    assert [event["name"] for event in told] == ["a", "b", "c"]
+
+
+def until_ended(socket: zmq.Socket[bytes], id: str) -> list[dict[str, Any]]:
+    events = []
+    while not events or events[-1].get("id") != id or events[-1]["event"] not in ENDINGS:
+        events.append(receive(socket))
+    assert events[-1]["event"] == "done"
+    assert [mark["name"] for mark in events[-1]["marks"]] == ["a", "b", "c"]
+    return events
+
+
+def test_a_notification_is_not_heard_while_others_are(socket: zmq.Socket[bytes]) -> None:
+    say(socket, "alone", ALARM, "notification")
+    assert endings(socket, "alone")["alone"]["event"] == "done"
+    say(socket, "text", TEXT)
+    wait_for(socket, "text", "started")
+    say(socket, "note", ALARM, "notification")
+    assert endings(socket, "note")["note"]["reason"] == "busy"
+    say(socket, "patient", ALARM, "notification", drop_if_busy=False)
+    assert list(endings(socket, "text", "patient")) == ["text", "patient"]
+
+
+def test_of_progress_the_last_is_heard(socket: zmq.Socket[bytes]) -> None:
+    say(socket, "text", f"{TEXT} {TEXT}")
+    wait_for(socket, "text", "started")
+    for percent in range(5):
+        say(socket, f"{percent}", f"{ALARM} {percent}", "progress")
+    found = endings(socket, "0", "1", "2", "3", "4", "text")
+    assert [found[str(n)].get("reason") for n in range(5)] == ["replaced"] * 4 + [None]
+    assert list(found)[-2:] == ["4", "text"], "it was promoted to a message, which interrupts a text"
+
+
+def test_a_newer_text_replaces_an_older_one_of_its_client_only(speaking: Daemon) -> None:
+    with speaking.socket() as mine, speaking.socket() as other:
+        say(other, "other", TEXT)
+        wait_for(other, "other", "started")
+        say(mine, "old", FIRST)
+        say(mine, "new", SECOND, replace="own")
+        assert endings(mine, "old")["old"]["reason"] == "replaced"
+        assert endings(mine, "new")["new"]["event"] == endings(other, "other")["other"]["event"] == "done"
+
+
+def test_order_expiry_and_the_bound_of_a_client(speaking: Daemon, socket: zmq.Socket[bytes]) -> None:
+    say(socket, "text", TEXT)
+    wait_for(socket, "text", "started")
+    say(socket, "last", "Abc.")
+    say(socket, "next", "Def.", queue="next")
+    say(socket, "late", "Ghi.", expires_ms=300)
+    say(socket, "calm", "Jkl.", "message", interrupt=False)
+    say(socket, "much", "Mno.")
+    found = endings(socket, "text", "last", "next", "late", "calm", "much")
+    assert (found["much"]["code"], found["much"]["retryable"]) == ("busy", True)
+    assert (found["late"]["event"], found["late"]["reason"]) == ("cancelled", "expired")
+    assert [one for one in found if found[one]["event"] == "done"] == ["text", "calm", "next", "last"]
+
+
+def test_interruptions_at_random_times_lose_nothing(speaking: Daemon, socket: zmq.Socket[bytes]) -> None:
+    chance = np.random.default_rng(3)
+    say(socket, "text", f"{TEXT} {TEXT}")
+    wait_for(socket, "text", "started")
+    for number in range(8):
+        time.sleep(float(chance.uniform(0.0, 0.5)))
+        say(socket, f"{number}", "Abc.", ("important", "message")[number % 2], client=f"{number}")
+    found = endings(socket, "text", *(str(n) for n in range(8)))
+    assert {event["event"] for event in found.values()} == {"done"}
+    assert list(found)[-1] == "text"
+    stats = speaking.request({"op": "status"})
+    assert stats["jobs"] == []
