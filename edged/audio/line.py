@@ -24,7 +24,7 @@ class Line:
     """writer: has the loudspeaker. playing: with audio in the ring, in its order; the writer is among them
     once its first sample is there. allowed: those whose audio is wanted now.
 
-    Methods with a ring may cut from it. After each of them `dropped` is to be asked.
+    Methods with a ring may cut from it. After each of them `news` is to be asked for.
     """
 
     def __init__(self, settings: Speech, send_back: SendBack) -> None:
@@ -35,6 +35,7 @@ class Line:
         self._queue: SpeechQueue[PlayerSink] = SpeechQueue(settings)
         self._send_back = send_back
         self._dropped: list[tuple[PlayerSink, Reason]] = []
+        self._turned = False
 
     def use(self, settings: Speech) -> None:
         self._queue.settings = settings
@@ -52,10 +53,12 @@ class Line:
     def everybody(self) -> list[PlayerSink]:
         return list(dict.fromkeys([*self.current, *self._queue.paused, *self._queue.waiting]))
 
-    def dropped(self) -> list[tuple[PlayerSink, Reason]]:
-        """Those that the queue gave up since the last time. Their jobs are yet to be told."""
-        dropped, self._dropped = self._dropped, []
-        return dropped
+    def news(self) -> tuple[list[tuple[PlayerSink, Reason]], bool]:
+        """Since the last time: those that the queue gave up, whose jobs are yet to be told; and whether others
+        are allowed, which the engine is yet to be told."""
+        news = self._dropped, self._turned
+        self._dropped, self._turned = [], False
+        return news
 
     # -- what happens ---------------------------------------------------------------------------
 
@@ -155,12 +158,13 @@ class Line:
                 if not isinstance(action, Begin) and action.how == "restart":
                     self._back_to(sink, 0, ring)
                 self.writer = sink
-        self.allowed = frozenset(self._wanted())
+        before, self.allowed = self.allowed, frozenset(self._wanted())
+        self._turned = self._turned or before != self.allowed
 
     def _wanted(self) -> list[PlayerSink]:
-        """Whose audio is needed next: that of the first in turn, and of those behind one that has no text yet.
-        Nobody's behind the writer: what is in the ring lasts for whoever comes then."""
-        wanted = []
+        """Whose audio is needed next: that of the writer and the first in turn, and of those behind one that
+        has no text yet. Nobody's behind the writer: what is in the ring lasts for whoever comes then."""
+        wanted = [self.writer] if self.writer is not None else []
         for sink in self._queue.upcoming():
             wanted.append(sink)
             if sink is self.writer or sink.has_audio or sink.job.prepared:

@@ -120,7 +120,7 @@ class Player:
             self._line.add(sink, wanted, monotonic(), self._speaker.ring)
             self._want_open = True
             self._poke()
-        self._tell_dropped()
+        self._tell()
         return sink
 
     def close(self, drain_s: float = 0.0) -> None:
@@ -147,7 +147,7 @@ class Player:
             sink.queue(chunk)
             self._line.ready(sink, self._speaker.ring)
             self._poke()
-        self._tell_dropped()
+        self._tell()
 
     def drop(self, sink: PlayerSink) -> None:
         """Takes a job's audio out, wherever it is. The other jobs' audio is not touched."""
@@ -158,16 +158,16 @@ class Player:
             if self._line.leave(sink, self._speaker.ring):
                 self._idle_since = monotonic()
             self._poke()
-        self._tell_dropped()
+        self._tell()
         self._wake()
 
-    def _tell_dropped(self) -> None:
-        """Ends the jobs that the queue gave up."""
+    def _tell(self) -> None:
+        """Ends the jobs that the queue gave up, and wakes the engine for those whose turn it is."""
         with self._changed:
-            dropped = self._line.dropped()
+            dropped, turned = self._line.news()
         for sink, why in dropped:
             sink.job.cancel(why)
-        if dropped:
+        if dropped or turned:
             self._wake()
 
     def _poke(self) -> None:
@@ -186,7 +186,7 @@ class Player:
                 self._poked = False
                 self._line.look(monotonic(), self._speaker.ring)
             try:
-                self._tell_dropped()
+                self._tell()
                 self._serve_device()
                 self._feed()
                 self._settle(monotonic())
@@ -247,6 +247,7 @@ class Player:
                 self.drop(sink)  # it may have ended before it knew its sink
             elif changed:
                 self._wake()
+            self._tell()
 
     def _settle(self, now: float) -> None:
         """Ends jobs that were heard, notices a lost device, closes an idle one."""
@@ -265,6 +266,7 @@ class Player:
             idle = now - self._idle_since > max(self._settings.keep_open_s, self._speaker.tail_s)
         for sink in heard:
             sink.job.done()
+        self._tell()
         if idle:
             self._speaker.close()
 
