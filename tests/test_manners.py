@@ -97,12 +97,14 @@ def test_an_alarm_cuts_a_text_which_goes_on_as_it_wishes(
     assert list(found) == ["alarm", "text"]
     assert {event["event"] for event in found.values()} == {"done"}
     assert found["text"]["audio_s"] == pytest.approx(sum(p.size for p in parts) / RATE, abs=0.05)
-    again = [first, alarm, second, third] if how == "resume" else [first, alarm, first, second, third]
-    places = placed(played, *again)
-    cut = places[1] - places[0] - first.size  # of the second sentence, before the alarm
-    assert 0.1 * second.size < cut < second.size, "it was not cut in the middle of its second sentence"
-    assert snr_db(second[: cut // 2], played[places[0] + first.size :][: cut // 2]) > 40
-    assert took < sum(sound.size for sound in again[1:]) / RATE + 1.5
+    again = parts[1:] if how == "resume" else parts
+    (cut,) = placed(played, alarm)
+    (begin,) = placed(played[:cut], first)
+    placed(played[cut + alarm.size :], *again)
+    begun = cut - begin - first.size  # of the second sentence, before the alarm
+    assert 0.1 * second.size < begun < second.size, "it was not cut in the middle of its second sentence"
+    assert snr_db(second[: begun // 2], played[begin + first.size :][: begun // 2]) > 40
+    assert took < sum(sound.size for sound in (alarm, *again)) / RATE + 1.5
 
 
 def test_the_alarm_is_heard_soon(speaking: Daemon, pulse: PulseServer, socket: zmq.Socket[bytes]) -> None:
