@@ -54,8 +54,8 @@ class Line:
         return list(dict.fromkeys([*self.current, *self._queue.paused, *self._queue.waiting]))
 
     def news(self) -> tuple[list[tuple[PlayerSink, Reason]], bool]:
-        """Since the last time: those that the queue gave up, whose jobs are yet to be told, and whether others
-        are allowed, which the engine does not know yet."""
+        """Since the last time: those that the queue gave up, whose jobs are yet to be told; and whether
+        others are allowed, which the engine does not know yet."""
         news = self._dropped, self._turned
         self._dropped, self._turned = [], False
         return news
