@@ -38,7 +38,8 @@ from edged.forecast import Forecast
 from edged.job import Job, JobState, Params, Priority, Sink
 from edged.open_jobs import OpenJobs, Submit
 from edged.params import reading_options, resolve
-from edged.settings import ClientDefaults, Limits, Reading, VoiceDefaults
+from edged.settings import ClientDefaults, Limits, Reading, Speech, VoiceDefaults
+from edged.speech.history import History, heard
 from edged.speech.options import FIELDS, Wish, entry_of, priority_of, wish
 from edged.stats import Stats, first_audio_ms, rtf
 from edged.text.explain import Account, Told
@@ -112,6 +113,7 @@ class Admission:
         self.stats = Stats()
         self.tickets: dict[str, Ticket] = {}
         self.open_jobs = OpenJobs()
+        self.history = History(Speech())
         self._limits = limits
         self._on_start = on_start
         self._on_end = on_end
@@ -229,6 +231,21 @@ class Admission:
             raise OverBudget(self.over_budget)
         account = Account(card.name, card.languages)
         self._explain(script, params, account, lambda answer: told(event_of(answer, request.id)))
+
+    def repeated(self, request: protocol.Repeat) -> protocol.Speak:
+        """The request that says once more what was heard. Raises `UnknownJob`."""
+        found = self.history.find(request.job) if request.job else next(iter(self.history.entries()), None)
+        if found is None or not found.text:
+            hint = "speech.history jobs are kept, and their texts with speech.history_texts: true"
+            raise UnknownJob("no such job is in the history, or not its text", hint)
+        return protocol.Speak(
+            id=request.id,
+            client=request.client,
+            text=found.text,
+            voice=found.voice if found.voice in self.voices else "",
+            priority=request.priority or found.priority.name.lower(),  # type: ignore[arg-type]
+            reply=request.reply,
+        )
 
     def append(self, request: protocol.Append, peer: Peer) -> protocol.Appended:
         """More text of an open job. Raises what refuses it, and then it counts as never sent."""
@@ -394,6 +411,8 @@ class Admission:
         self.open_jobs.forget(job)
         self.stats.record(job, heard_at_once=job.kind == "speak" or ticket.stream)
         self._forecast.record(job)
+        if job.kind == "speak":
+            self.history.record(heard(job, ticket.app))
         if job.error is not None:
             return protocol.failed(job.error, id=job.client_id, job=job.id)
         if job.state is JobState.CANCELLED:

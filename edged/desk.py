@@ -124,6 +124,26 @@ class Desk:
             remark=self._memory.remark,
         )
 
+    def history(self, id: str, last: int) -> protocol.HistoryReply:
+        return protocol.HistoryReply(
+            id=id,
+            jobs=[
+                protocol.HeardInfo(
+                    job=one.job,
+                    client=one.client,
+                    client_id=one.client_id,
+                    priority=one.priority.name.lower(),
+                    voice=one.voice,
+                    ended_at=round(one.ended_at, 3),
+                    ended=one.ended,
+                    heard_s=round(one.heard_s, 3),
+                    reason=one.reason,
+                    text=one.text,
+                )
+                for one in self._admission.history.entries()[:last]
+            ],
+        )
+
     def _plan(self) -> list[protocol.MemoryInfo]:
         return [
             protocol.MemoryInfo(

@@ -252,6 +252,8 @@ class Server:
         self._delivery.send(peer, protocol.failed(error, id=protocol.request_id(header) if small else ""))
 
     def _answer(self, request: protocol.AnyRequest, peer: Peer) -> None:
+        if isinstance(request, protocol.Repeat):
+            request = self._admission.repeated(request)
         if isinstance(request, protocol.Speech):
             accepted = self._admission.admit(request, peer)
             log_event(
@@ -275,6 +277,8 @@ class Server:
             reply = self._admission.append(request, peer)
         elif isinstance(request, protocol.Close):
             reply = self._admission.close(request, peer)
+        elif isinstance(request, protocol.History):
+            reply = self._desk.history(request.id, request.last)
         elif isinstance(request, protocol.Status):
             reply = self._desk.status(request.id, request.memory)
         elif isinstance(request, protocol.Voices):

@@ -120,6 +120,7 @@ class Takeover:
         same as before when there are none."""
         if sinks is not None:
             self._sinks = sinks
+            self._parts.admission.history.use(self.settings.speech)
             lexicons.tell_strangers(self._lexicon, self._parts.engines.current.voices)
         generation = self._parts.engines.current
         voices = generation.voices
@@ -227,6 +228,7 @@ class Takeover:
         self._lexicon = lexicon
         self._parts.player.volume = settings.audio.volume
         self._parts.player.use(settings.speech)
+        self._parts.admission.history.use(settings.speech)
         self._parts.admission.limit(settings.limits)
         if fresh is not None:
             self._parts.engines.add(fresh)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from typing import Any
@@ -10,6 +12,7 @@ import numpy as np
 import pytest
 import zmq
 
+from edged.client import Client
 from tests import bundles
 from tests.daemon import ENDINGS, Daemon, receive, running, send
 from tests.pulse import RATE, PulseServer, find, pulse, pulse_server, snr_db
@@ -28,7 +31,7 @@ def speaking(pulse_server: PulseServer) -> Iterator[Daemon]:
     if not pulse_server.running:
         pulse_server.start()
     env = {"PULSE_SERVER": pulse_server.address}
-    speech = {"progress_s": PROGRESS_S, "waiting_per_client": 4}
+    speech = {"progress_s": PROGRESS_S, "waiting_per_client": 4, "history": 3, "history_texts": True}
     with running(bundles.tone(), env=env, audio=dict(AUDIO), speech=speech) as daemon:
         until = time.monotonic() + 5
         while not (status := daemon.request({"op": "status"}))["audio_device"]:
@@ -197,3 +200,50 @@ def test_interruptions_at_random_times_lose_nothing(speaking: Daemon, socket: zm
     assert list(found)[-1] == "text"
     stats = speaking.request({"op": "status"})
     assert stats["jobs"] == []
+
+
+def test_what_was_heard_is_told_and_said_once_more(
+    speaking: Daemon, pulse: PulseServer, socket: zmq.Socket[bytes]
+) -> None:
+    for number in range(4):
+        say(socket, f"{number}", f"Abc {number}.", client="panel")
+        endings(socket, f"{number}")
+    say(socket, "cut", TEXT, "notification")
+    wait_for(socket, "cut", "started")
+    time.sleep(0.8)
+    say(socket, "alarm", ALARM, "important")
+    endings(socket, "alarm")
+    jobs = speaking.request({"op": "history"})["jobs"]
+    assert [(job["client_id"], job["ended"], job["reason"]) for job in jobs] == [
+        ("alarm", "done", ""),
+        ("cut", "cancelled", "interrupted"),
+        ("3", "done", ""),
+    ]
+    assert 0.2 < jobs[1]["heard_s"] < 1.5
+    assert jobs[2]["text"] == "Abc 3."
+    assert (jobs[2]["client"], jobs[2]["priority"]) == ("panel", "text")
+    assert abs(jobs[0]["ended_at"] - time.time()) < 5
+    assert len(speaking.request({"op": "history", "last": 1})["jobs"]) == 1
+    alarm = expected(speaking, ALARM)
+    with pulse.record() as recording:
+        assert speaking.request({"op": "repeat", "job": jobs[0]["job"]})["event"] == "done"
+        placed(heard(recording), alarm)
+    assert speaking.request({"op": "repeat", "job": "none"})["code"] == "unknown_job"
+    with Client(speaking.endpoint) as client:
+        assert client.history(1).jobs[0].text == ALARM
+        assert client.repeat().audio_s == pytest.approx(alarm.size / RATE, abs=0.05)
+    shown = subprocess.run(
+        [sys.executable, "-m", "edged", "--endpoint", speaking.endpoint, "history", "--last", "1"],
+        capture_output=True,
+        text=True,
+        check=True,
+        timeout=30,
+    )
+    assert ALARM in shown.stdout
+
+
+def test_texts_are_kept_only_where_that_was_asked_for(pulse: PulseServer) -> None:
+    with running(bundles.tone(), env={"PULSE_SERVER": pulse.address}, audio=dict(AUDIO)) as private:
+        assert private.request({"op": "speak", "text": ALARM})["event"] == "done"
+        assert private.request({"op": "history"})["jobs"][0]["text"] == ""
+        assert private.request({"op": "repeat"})["code"] == "unknown_job"

@@ -140,6 +140,10 @@ class AsyncClient(Base):
         request = self._cancel(job, target, scope)
         return await self._ask(request, protocol.CancelReply)
 
+    async def history(self, last: int = 20) -> protocol.HistoryReply:
+        """What was heard on the loudspeaker lately, the last one first."""
+        return await self._ask(protocol.History(id=self._id(), last=last), protocol.HistoryReply)
+
     async def status(self, memory: bool = False) -> protocol.StatusReply:
         """memory: with the memory plan."""
         return await self._ask(protocol.Status(id=self._id(), memory=memory), protocol.StatusReply)

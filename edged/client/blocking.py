@@ -22,6 +22,7 @@ from edged.client.call import Answer, Call, OnEvent
 from edged.client.connection import FRAME_KB
 from edged.client.endpoint import Curve
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
+from edged.controls import PriorityName
 from edged.errors import UnknownJob
 from edged.protocol import Accepted, Appended, Audio, Done, Explained
 
@@ -160,6 +161,21 @@ class Client(Base):
         """Cancels by the daemon's job number, by a request's id, or by scope."""
         request = self._cancel(job, target, scope)
         return self._ask(request, protocol.CancelReply)
+
+    def history(self, last: int = 20) -> protocol.HistoryReply:
+        """What was heard on the loudspeaker lately, the last one first."""
+        return self._ask(protocol.History(id=self._id(), last=last), protocol.HistoryReply)
+
+    def repeat(self, job: str = "", *, priority: PriorityName | None = None) -> Done:
+        """Speaks once more what was heard: the job with that number, or the last one. Returns when it was
+        heard. The daemon needs `speech.history_texts` for it."""
+        name = self._connection.name
+        request = protocol.Repeat(id=self._id(), client=name, job=job, priority=priority, reply="events")
+        call = self._send(request, long=True)
+        with self._ending(call):
+            while not isinstance(event := self._next(call, None)[0], Done):
+                pass
+            return event
 
     def status(self, memory: bool = False) -> protocol.StatusReply:
         """memory: with the memory plan."""

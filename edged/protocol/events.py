@@ -130,6 +130,28 @@ class Explained(Event, kw_only=True, frozen=True, tag="explained"):
     truncated: bool = False
 
 
+class HeardInfo(msgspec.Struct, kw_only=True, frozen=True):
+    """One job of `history_reply`. ended: done, cancelled or failed; reason: why. text: where
+    `speech.history_texts` allows it."""
+
+    job: str
+    client: str
+    client_id: str
+    priority: str
+    voice: str
+    ended_at: float
+    ended: str
+    heard_s: float
+    reason: str = ""
+    text: str = ""
+
+
+class HistoryReply(Event, kw_only=True, frozen=True, tag="history_reply"):
+    """Answer to `history`. ended_at: seconds since 1970, by the clock of the machine."""
+
+    jobs: list[HeardInfo]
+
+
 class CancelReply(Event, kw_only=True, frozen=True, tag="cancel_reply"):
     """Answer to `cancel`: the job numbers that were cancelled by it."""
 
@@ -305,6 +327,7 @@ AnyEvent = (
     | Failed
     | Appended
     | Explained
+    | HistoryReply
     | CancelReply
     | StatusReply
     | VoicesReply

@@ -161,6 +161,23 @@ class Close(Part, kw_only=True, frozen=True, tag="close"):
     """The text of an open job is complete: what waits is spoken, and the job ends when all of it was."""
 
 
+class Repeat(Request, kw_only=True, frozen=True, tag="repeat"):
+    """Speak once more what was heard: the job with that number, or the last one. Needs `speech.history_texts`.
+
+    It is a job of this client, and answered as `speak` is.
+    """
+
+    job: Id = ""
+    priority: Literal["", PriorityName] | None = None
+    reply: Reply = "final"
+
+
+class History(Request, kw_only=True, frozen=True, tag="history"):
+    """What was heard on the loudspeaker lately, the last one first."""
+
+    last: Annotated[int, Meta(ge=1, le=1_000)] = 20
+
+
 class Status(Request, kw_only=True, frozen=True, omit_defaults=True, tag="status"):
     """Is the daemon well, what is it doing; with `memory`, what its memory is used for."""
 
@@ -183,12 +200,28 @@ class Reload(Request, kw_only=True, frozen=True, tag="reload"):
     """Read the configuration and the bundles again, without dropping a job."""
 
 
-AnyRequest = Speak | Synthesize | Append | Close | Explain | Cancel | Status | Voices | Stats | Ping | Reload
+AnyRequest = (
+    Speak
+    | Synthesize
+    | Append
+    | Close
+    | Repeat
+    | History
+    | Explain
+    | Cancel
+    | Status
+    | Voices
+    | Stats
+    | Ping
+    | Reload
+)
 OPERATIONS: dict[str, type[Request]] = {
     "speak": Speak,
     "synthesize": Synthesize,
     "append": Append,
     "close": Close,
+    "repeat": Repeat,
+    "history": History,
     "explain": Explain,
     "cancel": Cancel,
     "status": Status,

@@ -1,15 +1,15 @@
 """What was heard lately, for people who missed it. Texts only where the configuration allows it.
 
-Not thread-safe, no clock: guarded by the lock of its one owner, as the queue is. Neighbour: `settings`.
+Not thread-safe. Neighbours: `admission`, its one owner, on the server thread; `settings`.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from dataclasses import dataclass, field, replace
-from typing import Literal
+from time import time
 
-from edged.job import Priority
+from edged.job import Job, Priority
 from edged.settings import Speech
 
 
@@ -18,7 +18,8 @@ class Heard:
     """One job that was heard, wholly or in part.
 
     job: the daemon's number. client: the application's name; client_id: its own id of the request.
-    ended_at: seconds since the epoch. ended: how; reason: why it was cancelled, or the code of its error.
+    ended_at: seconds since the epoch. ended: done, cancelled or failed; reason: why it was cancelled, or the
+    code of its error.
     heard_s: seconds of it that were heard.
     """
 
@@ -28,10 +29,32 @@ class Heard:
     priority: Priority
     voice: str
     ended_at: float
-    ended: Literal["done", "cancelled", "failed"]
+    ended: str
     heard_s: float
     reason: str = ""
     text: str = field(default="", repr=False)
+
+
+def heard(job: Job, client: str) -> Heard:
+    """What is kept of a job that ended now. client: the application's name.
+
+    How much of it was heard is told by the clock, where it did not come to its end.
+    """
+    line = job.timeline
+    passed = line.ended - line.first_audio if line.first_audio else 0.0
+    ended = job.state.value
+    return Heard(
+        job=job.id,
+        client=client,
+        client_id=job.client_id,
+        priority=job.priority,
+        voice=job.voice,
+        ended_at=time(),
+        ended=ended,
+        heard_s=max(0.0, line.audio_s if ended == "done" else min(line.audio_s, passed)),
+        reason=job.error.code if job.error is not None else job.reason,
+        text=job.text,
+    )
 
 
 class History:
