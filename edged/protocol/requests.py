@@ -162,9 +162,9 @@ class Close(Part, kw_only=True, frozen=True, tag="close"):
 
 
 class Repeat(Request, kw_only=True, frozen=True, tag="repeat"):
-    """Speak once more what was heard: the job with that number, or the last one. Needs `speech.history_texts`.
+    """Speak once more what was heard: the job with that number, or the last one.
 
-    It is a job of this client, and answered as `speak` is.
+    It is a job of this client, and answered as `speak` is. Needs `speech.history_texts`.
     """
 
     job: Id = ""
