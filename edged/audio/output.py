@@ -30,12 +30,14 @@ OPEN_WAIT_S = 5.0  # a sleeping Bluetooth loudspeaker needs a while
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """What will be opened: PortAudio's index, the name, and what the device takes."""
+    """What will be opened: PortAudio's index, the name, and what the device takes. entry: the place in
+    `audio.device` that means it, from 1; all but the first are fall-backs."""
 
     index: int
     name: str
     rate: int
     channels: int
+    entry: int = 1
 
 
 def portaudio() -> Any:
