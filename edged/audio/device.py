@@ -7,6 +7,8 @@ Neighbours: `player` owns the one `Loudspeaker`, `find` looks for the device, `o
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Collection
 from time import monotonic
 
 from edged.audio.find import find, refresh
@@ -115,17 +117,17 @@ class Loudspeaker:
     def underruns(self) -> int:
         return self._gaps + self.ring.underruns + self.device_underruns
 
-    def probe(self, shape: tuple[int, int] | None = None) -> None:
+    def probe(self, shape: tuple[int, int] | None = None, without: Collection[str] = ()) -> None:
         """Looks for the device and makes its ring, without opening a stream. `error` says how it went.
 
-        shape: the rate and channels to have if it can be.
+        shape: the rate and channels to have if it can be. without: devices that cannot be opened.
         """
         error: NoAudioDevice | None = None
         speaker: Speaker | None = None
         try:
             if Output.hung():
                 raise NoAudioDevice(f"the sound server {NO_ANSWER}", "restart the sound server")
-            speaker = Output.bounded(lambda: self._find(shape), "the sound server")
+            speaker = Output.bounded(lambda: self._find(shape, without), "the sound server")
         except NoAudioDevice as exc:
             error = exc
         except Exception as exc:  # whatever a driver does, jobs that need no loudspeaker go on
@@ -140,18 +142,17 @@ class Loudspeaker:
                 self.ring = Ring(frames, speaker.channels, keep, self._memory)
             self._rate = speaker.rate
             self._own = settings_for(self._settings, speaker.name)
-            if speaker.name != self.name and not self._telling.missing:
-                self._telling.found(speaker)
-        elif error is not None:
+            self._telling.seen(speaker)
+        elif error is not None and not without:
             self._telling.none(error)
         self.name = speaker.name if speaker else ""
         self._speaker, self._stale = speaker, speaker is None
         self.error, self.checked_at = error, monotonic()
 
-    def _find(self, shape: tuple[int, int] | None) -> Speaker:
+    def _find(self, shape: tuple[int, int] | None, without: Collection[str]) -> Speaker:
         if self._stale:
             refresh()
-        return find(self._settings, self._voice_rate, shape)
+        return find(self._settings, self._voice_rate, shape, without)
 
     def look_back(self) -> None:
         """With the stream closed: whether a device that comes before the fall-back is there again."""
@@ -160,44 +161,42 @@ class Loudspeaker:
             self.probe()
 
     def open(self) -> bool:
-        """Opens the stream. When it cannot, `error` says why."""
+        """Opens the stream, on a fall-back if need be. When it cannot, `error` says why."""
         self.look_back()
-        for _ in range(2):
-            if self._speaker is None or Output.hung():
-                self.probe()
-            if self._speaker is None:
-                return False
-            self.ring.reset()
-            self._reopenings = 0
-            if self._try(self._speaker):
-                return True
-        return False
+        return self._open(None, hold=False)
 
     def resume(self) -> bool:
         """After a loss: looks for a device, and plays on what is in the ring, if the device takes its shape.
 
         Otherwise there is another, empty `ring`. False: there is no device yet; `error` says why.
         """
-        ring, rate = self.ring, self._rate
-        self.probe((rate, ring.channels) if rate else None)
-        if self._speaker is None:
-            return False
-        if self.ring is not ring:
-            return self.open()
-        self._reopenings = 0
-        return self._try(self._speaker, hold=True)
+        return self._open((self._rate, self.ring.channels) if self._rate else None, hold=True)
 
-    def _try(self, speaker: Speaker, hold: bool = False) -> bool:
-        try:
-            self._start(speaker, self._own.lead_in_ms / 1000, hold)
-        except NoAudioDevice as exc:  # perhaps only its number changed
-            self._speaker, self._stale = None, True
-            self.error, self.checked_at = exc, monotonic()
-            self._telling.none(exc)
-            return False
-        if self._telling.missing:
-            self._telling.found(speaker)
-        return True
+    def _open(self, shape: tuple[int, int] | None, hold: bool) -> bool:
+        ring, refused = self.ring, Counter[str]()
+        error: NoAudioDevice | None = None
+        self._reopenings = 0
+        while True:
+            if self._speaker is None or Output.hung():
+                # Twice each: perhaps only its number has changed.
+                self.probe(shape, [name for name, times in refused.items() if times > 1])
+            if self._speaker is None:
+                if error is not None:
+                    self.error = error
+                    self._telling.none(error)
+                return False
+            if not hold or self.ring is not ring:
+                self.ring.reset()
+            try:
+                self._start(self._speaker, self._own.lead_in_ms / 1000, hold)
+            except NoAudioDevice as exc:
+                refused[self._speaker.name] += 1
+                self._speaker, self._stale = None, True
+                error = error or exc
+                self.error, self.checked_at = error, monotonic()
+                continue
+            self._telling.opened(self._speaker)
+            return True
 
     def _start(self, speaker: Speaker, lead_s: float, hold: bool = False) -> None:
         """hold: what is in the ring waits until the lead-in is over."""

@@ -6,7 +6,7 @@ Runs on the thread `edged-player` (for `device`), or on the main thread of `edge
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import Any
@@ -54,20 +54,24 @@ def refresh() -> None:
         raise NoAudioDevice(f"PortAudio cannot start: {reason(exc)}") from None
 
 
-def find(settings: Audio, voice_rate: int, shape: tuple[int, int] | None = None) -> Speaker:
+def find(
+    settings: Audio, voice_rate: int, shape: tuple[int, int] | None = None, without: Collection[str] = ()
+) -> Speaker:
     """The first device that `settings.device` means and that opens, with a rate and channels that it takes.
 
-    shape: a rate and channels that come before all others.
+    shape: a rate and channels that come before all others. without: names of devices that are of no use.
     """
     sd = portaudio()
     refused = ""
     for place, (index, info) in _meant(_outputs(sd), sd.default.device[1], settings):
         name = str(info["name"])
+        if name in without:
+            continue
         channels, rates, refusal = _shape(sd, index, info, device_settings(settings, name), voice_rate, shape)
         if rates:
             return Speaker(index, name, rates[0], channels, place)
         refused = refused or f"the audio device {name!r} cannot be opened: {refusal}"
-    raise NoAudioDevice(refused)
+    raise NoAudioDevice(refused or "no audio device that is meant can be opened")
 
 
 def found(settings: Audio | None = None, voice_rate: int = 24_000) -> list[Found]:

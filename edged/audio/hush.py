@@ -5,7 +5,8 @@ handler for it. PortAudio has none that it exports, and writes to C's `stderr`, 
 stream that leaves such lines out; what other libraries print there goes on to file descriptor 2. Python,
 faulthandler and the C library's own fatal messages write to the descriptor and are not touched.
 
-Main thread of the daemon, at start and stop. Neighbour: `service` enters it; commands use `find.drivers_muted`.
+Main thread of the daemon, at start and stop. Neighbours: `service` enters it; commands have
+`find.drivers_muted`.
 """
 
 from __future__ import annotations
@@ -34,7 +35,26 @@ _Report = ctypes.CFUNCTYPE(
 class _Functions(ctypes.Structure):
     """cookie_io_functions_t of the GNU C library."""
 
-    _fields_ = (("read", ctypes.c_void_p), ("write", _Write), ("seek", ctypes.c_void_p), ("close", ctypes.c_void_p))
+    _fields_ = (
+        ("read", ctypes.c_void_p),
+        ("write", _Write),
+        ("seek", ctypes.c_void_p),
+        ("close", ctypes.c_void_p),
+    )
+
+
+def _pass_on(_: int, data: ctypes._Pointer[ctypes.c_char], size: int) -> int:
+    text = ctypes.string_at(data, size)
+    if text.strip() and not text.startswith(NOISE):
+        with suppress(OSError):
+            os.write(2, text)
+    return size
+
+
+# They live as long as the process: a thread of a library may call one after it was taken away. The last
+# argument of `_IGNORE` stands for all that follow.
+_PASS_ON = _Write(_pass_on)
+_IGNORE = _Report(lambda *_: None)
 
 
 @contextmanager
@@ -51,9 +71,7 @@ def _alsa_hushed() -> Iterator[None]:
     except OSError:
         yield
         return
-    # The last argument stands for all that follow: they are not looked at.
-    ignore = _Report(lambda *_: None)
-    alsa.snd_lib_error_set_handler(ignore)
+    alsa.snd_lib_error_set_handler(_IGNORE)
     try:
         yield
     finally:
@@ -66,10 +84,9 @@ def _stderr_filtered() -> Iterator[None]:
     if not hasattr(libc, "gnu_get_libc_version"):  # elsewhere `stderr` is a constant
         yield
         return
-    functions = _Functions(write=_Write(_pass_on))
     libc.fopencookie.argtypes = (ctypes.c_void_p, ctypes.c_char_p, _Functions)
     libc.fopencookie.restype = ctypes.c_void_p
-    stream = libc.fopencookie(None, b"w", functions)
+    stream = libc.fopencookie(None, b"w", _Functions(write=_PASS_ON))
     if not stream:
         yield
         return
@@ -82,15 +99,3 @@ def _stderr_filtered() -> Iterator[None]:
     finally:
         # The stream itself stays: a thread of a library may be printing to it.
         stderr.value = before
-        _KEPT.append(functions)
-
-
-_KEPT: list[_Functions] = []
-
-
-def _pass_on(_: int, data: ctypes._Pointer[ctypes.c_char], size: int) -> int:
-    text = ctypes.string_at(data, size)
-    if text.strip() and not text.startswith(NOISE):
-        with suppress(OSError):
-            os.write(2, text)
-    return size

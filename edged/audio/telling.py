@@ -21,11 +21,21 @@ class Telling:
 
     def __init__(self) -> None:
         self.missing = False
+        self._name = ""  # of the device that the log names
         self._underruns = 0  # that the log knows of
         self._told_at = 0.0
 
-    def found(self, speaker: Speaker) -> None:
-        self.missing = False
+    def seen(self, speaker: Speaker) -> None:
+        """At the start. Later only what opens is told: a name may be listed without a device."""
+        if not self.missing and not self._name:
+            self._tell(speaker)
+
+    def opened(self, speaker: Speaker) -> None:
+        if self.missing or speaker.name != self._name:
+            self._tell(speaker)
+
+    def _tell(self, speaker: Speaker) -> None:
+        self.missing, self._name = False, speaker.name
         log.info("loudspeaker %r, %d Hz, %d channels", speaker.name, speaker.rate, speaker.channels)
 
     def none(self, error: NoAudioDevice) -> None:
