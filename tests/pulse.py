@@ -23,6 +23,7 @@ import pytest
 from numpy.typing import NDArray
 
 RATE = 48_000
+STEREO = "front-left,front-right"
 
 
 def why_not() -> str:
@@ -116,8 +117,8 @@ class PulseServer:
                 (self._directory / "pulse.sock").unlink()
 
     @contextlib.contextmanager
-    def record(self, sink: str = "edged", channels: int = 2) -> Iterator[Recording]:
-        recording = Recording(self.address, sink, channels)
+    def record(self, sink: str = "edged", places: str = STEREO) -> Iterator[Recording]:
+        recording = Recording(self.address, sink, places)
         try:
             wait_until(lambda: recording.seconds > 0.1, what="the recorder running")
             yield recording
@@ -128,10 +129,11 @@ class PulseServer:
 class Recording:
     """What the sink's monitor gave since the start: 48 kHz, frames x channels."""
 
-    def __init__(self, server: str, sink: str = "edged", channels: int = 2) -> None:
+    def __init__(self, server: str, sink: str = "edged", places: str = STEREO) -> None:
+        self._channels = 1 + places.count(",")
         command = ["parec", f"--server={server}", f"--device={sink}.monitor", "--format=float32le", "--raw"]
-        command += [f"--rate={RATE}", f"--channels={channels}", "--latency-msec=20"]
-        self._channels = channels
+        command += [f"--rate={RATE}", f"--channels={self._channels}", "--latency-msec=20"]
+        command += [f"--channel-map={places}"]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
         self._data = bytearray()
         self._thread = threading.Thread(target=self._read, daemon=True)

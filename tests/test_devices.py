@@ -37,6 +37,8 @@ from tests.sounds import make_job, noise, write_all
 __all__ = ["pulse", "pulse_server"]
 pytestmark = pytest.mark.audio
 VOICE = 24_000
+PLACES = "front-left,front-right,rear-left,rear-right,front-center,lfe,side-left,side-right"
+MAPS = {1: "mono", 2: "front-left,front-right", 8: PLACES}
 
 
 @contextlib.contextmanager
@@ -75,34 +77,39 @@ def heard_in(recording: Recording, sound: Samples, channel: int = 0) -> float:
     return snr_db(expected, heard[at : at + len(expected)]) if len(heard) - at >= len(expected) else 0.0
 
 
+def inputs_of(pulse: PulseServer) -> list[str]:
+    return pulse.pactl("list", "short", "sink-inputs").splitlines()
+
+
 # -- which device, and how it is opened ---------------------------------------------------------
 
 
 @pytest.mark.parametrize(
-    ("options", "channels", "own"),
+    ("latency_ms", "options", "own"),
     [
-        ({"rate": 44_100, "channels": 2}, 2, {}),
-        ({"rate": 44_100, "channels": 2}, 2, {"rate": 44_100}),
-        ({"rate": 48_000, "channels": 1}, 1, {"channels": 1}),
-        ({"rate": 48_000, "channels": 8}, 8, {}),
-        ({"rate": 48_000, "channels": 8}, 8, {"channels": 8}),
+        (400, {"rate": 44_100, "channels": 2}, {}),
+        (100, {"rate": 44_100, "channels": 2}, {"rate": 44_100}),
+        (20, {"rate": 48_000, "channels": 1}, {"channels": 1}),
+        (100, {"rate": 48_000, "channels": 8}, {"channels": 8}),
     ],
 )
-@pytest.mark.parametrize("latency_ms", [20, 1_000])
 def test_any_device_is_heard_at_its_right_speed(
     pulse: PulseServer,
     tmp_path: Path,
     monkeypatch: pytest.MonkeyPatch,
-    options: dict[str, int],
-    channels: int,
-    own: dict[str, int],
     latency_ms: int,
+    options: dict[str, int],
+    own: dict[str, int],
 ) -> None:
-    module = pulse.load("other", format="float32le", **options)
+    channels = options["channels"]
+    module = pulse.load("other", format="float32le", channel_map=MAPS[channels], **options)
     name_sinks(tmp_path, monkeypatch, "other")
     sound = noise(0.3, VOICE)
-    entry = Device(match="oth*", latency_ms=latency_ms, **own)
-    with playing(device="other", devices=[entry]) as player, pulse.record("other", channels) as recording:
+    entry = Device(match="oth*", latency_ms=latency_ms, lead_in_ms=0, trail_ms=0, **own)
+    with (
+        playing(device="other", devices=[entry]) as player,
+        pulse.record("other", MAPS[channels]) as recording,
+    ):
         job = speak(player, sound)
         finish(job)
         output = player._speaker.output
@@ -128,11 +135,10 @@ def test_each_device_has_its_own_times(
             began = time.monotonic()
             job = speak(player, sound)
             finish(job)
-            assert job.timeline.first_audio - began >= 0.65
+            assert job.timeline.first_audio - began >= 0.5  # the device gets its latency in advance
             wait_until(lambda: player._speaker.output is None, what="the device released")
             assert time.monotonic() - job.timeline.ended >= 0.4  # the trail, and twice the latency
-            lines = pulse.pactl("list", "short", "sink-inputs").splitlines()
-            assert not lines
+            wait_until(lambda: not inputs_of(pulse), what="the stream gone")
         assert heard_in(recording, sound) > 80
 
 
@@ -166,7 +172,7 @@ def test_a_fall_back_plays_until_the_preferred_device_is_back(
         time.sleep(0.8)
         assert player._speaker.output is not None  # kept open, as no fall-back is
         told = [record.getMessage().split(",")[0] for record in caplog.records]
-        assert told[1:] == ["loudspeaker 'edged'", "loudspeaker 'usb'"]
+        assert told == ["loudspeaker 'edged'", "loudspeaker 'usb'"]
         pulse.unload(module)
 
 
@@ -213,30 +219,27 @@ def test_a_job_waits_for_the_device_and_goes_on(
 ) -> None:
     """All of it is heard, in two parts; what the dead device had taken is heard again."""
     caplog.set_level(logging.INFO, "edged.audio")
-    name_sinks(tmp_path, monkeypatch, "edged", "usb")
+    name_sinks(tmp_path, monkeypatch, "edged")
     sound = noise(3.0, VOICE)
-    name = "edged" if fault == "server" else "usb"
-    module = "" if fault == "server" else pulse.load("usb", rate=RATE, format="float32le")
-    settings = {"device": name, "on_loss": "wait", "lead_in_ms": 800}
-    with playing(**settings) as player:
-        with pulse.record(name) as recording:
+    with playing(on_loss="wait", lead_in_ms=800) as player:
+        with pulse.record() as recording:
             job = speak(player, sound)
             wait_until(lambda: job.timeline.first_audio)
             time.sleep(1.2)
-            if module:
-                pulse.unload(module)
+            if fault == "sink":  # the only one: else the server moves the stream to another
+                pulse.pactl("unload-module", "module-null-sink")
             else:
                 pulse.stop()
             wait_until(lambda: player._outage.active, 3, "the loss seen")
             before = recording.samples[:, 0]
         time.sleep(0.6)
         assert not job.ended
-        if module:
-            module = pulse.load("usb", rate=RATE, format="float32le")
+        if fault == "sink":
+            pulse.load("edged", rate=RATE, format="float32le")
         else:
             pulse.start()
         back = time.monotonic()
-        with pulse.record(name) as recording:
+        with pulse.record() as recording:
             wait_until(lambda: player._speaker.output is not None, 5, "the stream opened again")
             assert time.monotonic() - back < 1.0
             finish(job)
@@ -253,8 +256,7 @@ def test_a_job_waits_for_the_device_and_goes_on(
         assert -0.35 < gap / RATE < 0.1  # nothing is missing but what the dead server's recorder lost
         lines = [record.getMessage() for record in caplog.records]
         assert [line.split(" ")[0] for line in lines] == ["loudspeaker", "the", "loudspeaker"], lines
-    if module:
-        pulse.unload(module)
+    pulse.stop()
 
 
 def test_a_job_that_waits_in_vain_fails(
@@ -265,7 +267,7 @@ def test_a_job_that_waits_in_vain_fails(
 ) -> None:
     caplog.set_level(logging.INFO, "edged.audio")
     name_sinks(tmp_path, monkeypatch, "edged")
-    with playing(on_loss="wait", wait_for_device_s=1.5) as player:
+    with playing(on_loss="wait", wait_for_device_s=1.0) as player:
         job = speak(player, noise(4.0, VOICE))
         wait_until(lambda: job.timeline.first_audio)
         time.sleep(0.4)
@@ -273,7 +275,7 @@ def test_a_job_that_waits_in_vain_fails(
         gone = time.monotonic()
         finish(job)
         assert isinstance(job.error, AudioDeviceLost)
-        assert 1.4 < time.monotonic() - gone < 3.5
+        assert 0.9 < time.monotonic() - gone < 3.5
         following = speak(player, noise(0.2, VOICE))
         finish(following)
         assert isinstance(following.error, NoAudioDevice)
@@ -295,11 +297,10 @@ def test_a_job_waits_for_a_session_that_is_not_there_yet(
         wait_until(lambda: player.error, what="the error")
         sound = noise(0.3, VOICE)
         job = speak(player, sound)
+        used = time.process_time()
         time.sleep(1.5)
         assert not job.ended
-        used = time.thread_time_ns, time.process_time()
-        time.sleep(0.5)
-        assert time.process_time() - used[1] < 0.25  # it does not spin
+        assert time.process_time() - used < 0.75  # it does not spin
         pulse.start()
         back = time.monotonic()
         with pulse.record() as recording:

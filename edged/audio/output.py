@@ -19,6 +19,7 @@ import numpy as np
 
 from edged.audio.ring import Ring
 from edged.errors import NoAudioDevice
+from edged.threads import hurry
 
 T = TypeVar("T")
 
@@ -100,6 +101,8 @@ class Output:
         self.latency_frames = int(self.latency_s * speaker.rate)
 
     def _callback(self, out: Any, frames: int, time: Any, status: Any) -> None:
+        if not self._beats:  # PortAudio has just made this thread
+            hurry()
         # A raw stream gives a plain buffer; a view of it is all that is made here.
         frame_view = np.frombuffer(out, dtype=np.float32).reshape(frames, self.speaker.channels)
         if self.frames < self._lead:

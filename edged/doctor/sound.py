@@ -96,9 +96,9 @@ def _tone(speaker: Speaker, latency_s: float, lead_in_s: float) -> Finding:
     return Finding("test tone", "ok", f"{speaker.name} took a tone of {TONE_S:g} s", remedy)
 
 
-def beep(rate: int) -> Samples:
+def beep(rate: int, seconds: float = TONE_S) -> Samples:
     """A quiet sine with soft ends."""
-    count, fade = int(TONE_S * rate), int(FADE_S * rate)
+    count, fade = int(seconds * rate), int(FADE_S * rate)
     tone = np.sin(2 * np.pi * TONE_HZ * np.arange(count) / rate)
     tone[:fade] *= np.linspace(0, 1, fade)
     tone[-fade:] *= np.linspace(1, 0, fade)
