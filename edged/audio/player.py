@@ -99,7 +99,7 @@ class Player:
                 if not ((due or self._outage.waits) and self._thread.is_alive()):
                     # A new one each time: an exception that is raised twice collects tracebacks.
                     raise errors.NoAudioDevice(self.error.message, self.error.hint)
-                self._want_probe = due
+                self._want_probe |= due
             self._want_open = True
             self._poke()
         return PlayerSink(self, job, sample_rate, job.params.volume * self.volume)
