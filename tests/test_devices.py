@@ -116,7 +116,8 @@ def test_any_device_is_heard_at_its_right_speed(
         assert output.speaker.rate == own.get("rate", RATE)
         assert output.speaker.channels == own.get("channels", 2)
         assert output.latency_s == pytest.approx(latency_ms / 1000, rel=0.3)
-        assert heard_in(recording, sound) > 25  # the server's own resampling is no better
+        # What the server resamples lies between two samples: 14 dB at worst. At a wrong speed it were 0.
+        assert heard_in(recording, sound) > (60 if options["rate"] == RATE else 10)
         if own.get("channels") == 8:  # no copies on the centre and the low-frequency loudspeaker
             assert np.abs(recording.samples[:, 2:]).max() < 1e-4
     assert job.state is JobState.DONE
