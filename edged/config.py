@@ -138,6 +138,7 @@ def parse(text: str, file: str = "configuration") -> Settings:
     if root is not None:
         reading.read(root)
     _check_listen(reading)
+    _check_audio(reading)
     _check_voices(reading)
     _check_limits(reading)
     _check_stats(reading)
@@ -169,6 +170,18 @@ def _fail_syntax(file: str, exc: yaml.MarkedYAMLError) -> NoReturn:
 
 
 # -- checks across settings ---------------------------------------------------------------------
+
+
+def _check_audio(reading: Reading) -> None:
+    """A list of no device means none, and what differs for devices needs to say for which."""
+    if reading.settings.audio.device == []:
+        hint = "name a device, or delete the line to use the system's default"
+        reading.report("audio.device", "expected at least one name", hint=hint)
+    for index in range(len(reading.settings.audio.devices)):
+        key = f"audio.devices[{index}]"
+        wrong = any(problem.key.startswith(key) for problem in reading.problems)
+        if not wrong and f"{key}.match" not in reading.given:
+            reading.report(key, "needs match", hint="match: '*USB*' names the devices that are meant")
 
 
 def _check_voices(reading: Reading) -> None:

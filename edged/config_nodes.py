@@ -114,8 +114,7 @@ class Reading:
     def _setting(self, info: FieldInfo, node: Node, key: str) -> Any:
         if get_origin(info.type) is dict:
             return self._named(get_args(info.type)[1], node, key)
-        if isinstance(type_info(info.type), ListType) and isinstance(node, SequenceNode):
-            (item_type,) = get_args(info.type)
+        if isinstance(node, SequenceNode) and (item_type := _item_type(info.type)) is not None:
             items = []
             for index, item in enumerate(node.value):
                 with suppress(Wrong):
@@ -125,6 +124,7 @@ class Reading:
 
     def _item(self, annotation: Any, node: Node, key: str) -> Any:
         if isinstance(annotation, type) and issubclass(annotation, msgspec.Struct):
+            self.given[key] = node
             return self._group(annotation, node, key)
         return self._leaf(annotation, node, key)
 
@@ -165,11 +165,17 @@ class Reading:
         raise Wrong
 
 
+def _item_type(annotation: Any) -> Any:
+    """Of a list, or of a union with one; None if it is none."""
+    lists = (annotation, *get_args(annotation))
+    return next((get_args(one)[0] for one in lists if get_origin(one) is list), None)
+
+
 def _leaf(kind: Type, node: Node) -> Any:
     """The Python value a node means for a setting of this kind; ranges are left to msgspec."""
     if isinstance(kind, Metadata):
         return _leaf(kind.type, node)
-    if isinstance(kind, UnionType):  # with None, which is written by leaving the line out
+    if isinstance(kind, UnionType):  # with None, which is written by leaving the line out, or with a list
         return _leaf(next(member for member in kind.types if not isinstance(member, NoneType)), node)
     if not isinstance(node, ScalarNode):
         raise Wrong

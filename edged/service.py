@@ -21,6 +21,7 @@ from time import monotonic, sleep
 
 from edged import __version__, config, log, protocol
 from edged.admission import Admission, Sinks
+from edged.audio.hush import drivers_hushed
 from edged.audio.player import Player
 from edged.audio.reply import Replies
 from edged.desk import Desk, rss_mb, since_process_start
@@ -129,6 +130,8 @@ class Service:
     def _start(self, running: ExitStack) -> None:
         """Each part that starts leaves its stop on `running`, which undoes them in reverse order."""
         settings, listen = self._settings, self._settings.listen
+        if settings.audio.enabled:
+            running.enter_context(drivers_hushed())
         # The sockets first: a second daemon must fail before it loads anything.
         address = listen.endpoint or default_endpoint()
         bind = partial(Endpoints, listen, settings.limits, address)

@@ -137,14 +137,40 @@ class Reading(Group, kw_only=True, frozen=True):
     date_order: DateOrder = "mdy"
 
 
+Latency = Annotated[int, Meta(ge=5, le=2_000)]
+Silence = Annotated[int, Meta(ge=0, le=5_000)]
+
+
+class Device(Group, kw_only=True, frozen=True):
+    """What differs for the devices that `match` means: a name, a pattern or part of a name.
+
+    None is as for all. rate: in Hz, tried first. channels: how many are opened.
+    """
+
+    match: Text = "*"
+    latency_ms: Latency | None = None
+    lead_in_ms: Silence | None = None
+    trail_ms: Silence | None = None
+    keep_open_s: Seconds | None = None
+    rate: Annotated[int, Meta(ge=8_000, le=192_000)] | None = None
+    channels: Annotated[int, Meta(ge=1, le=32)] | None = None
+
+
 class Audio(Group, kw_only=True, frozen=True):
-    """The local loudspeaker. device "" is the system's default, otherwise a name or part of one."""
+    """The local loudspeaker. device "" is the system's default, otherwise a name, a pattern or part of a
+    name, or several of these in the order in which they are tried.
+
+    devices: of those that match a device, the first one counts. on_loss wait: jobs wait for the device.
+    """
 
     enabled: bool = True
-    device: str = ""
-    latency_ms: Annotated[int, Meta(ge=5, le=2_000)] = 100
-    lead_in_ms: Annotated[int, Meta(ge=0, le=5_000)] = 150
-    trail_ms: Annotated[int, Meta(ge=0, le=5_000)] = 150
+    device: str | list[str] = ""
+    devices: list[Device] = msgspec.field(default_factory=list)
+    on_loss: Literal["fail", "wait"] = "fail"
+    wait_for_device_s: Seconds = 30.0
+    latency_ms: Latency = 100
+    lead_in_ms: Silence = 150
+    trail_ms: Silence = 150
     buffer_s: Annotated[float, Meta(ge=0.5, le=60.0)] = 4.0
     keep_open_s: Seconds = 5.0
     volume: Volume = 1.0

@@ -64,6 +64,8 @@ def _describe(kind: Type) -> str:
         return f"{what} of at least {kind.ge:.12g}" if kind.ge is not None else what
     if isinstance(kind, DictType):
         return "names, each with its settings below it"
+    if isinstance(kind, StructType):
+        return "a group of settings"
     if isinstance(kind, ListType):
         return f"a list, each item {_describe(kind.item_type)}"
     if isinstance(kind, StructType):

@@ -23,6 +23,7 @@ import pytest
 from numpy.typing import NDArray
 
 RATE = 48_000
+STEREO = "front-left,front-right"
 
 
 def why_not() -> str:
@@ -48,6 +49,7 @@ class PulseServer:
         self.address = f"unix:{directory}/pulse.sock"
         self._directory = directory
         self._process: subprocess.Popen[bytes] | None = None
+        self._awake: dict[str, Recording] = {}
 
     def start(self) -> None:
         null_sink = f"module-null-sink sink_name=edged rate={RATE} channels=2 format=float32le"
@@ -82,6 +84,22 @@ class PulseServer:
         command = ["pactl", "--server", self.address, "suspend-sink", "edged", "1" if on else "0"]
         subprocess.run(command, check=True)
 
+    def pactl(self, *command: str) -> str:
+        run = ["pactl", "--server", self.address, *command]
+        return subprocess.run(run, check=True, capture_output=True, text=True).stdout.strip()
+
+    def load(self, name: str, **options: object) -> str:
+        """Another null sink; returns the number of its module, for `unload`. Awake, as a card is."""
+        given = [f"{option}={value}" for option, value in options.items()]
+        module = self.pactl("load-module", "module-null-sink", f"sink_name={name}", *given)
+        self._awake[module] = Recording(self.address, name)
+        wait_until(lambda: self._awake[module].seconds > 0.05, what="the sink running")
+        return module
+
+    def unload(self, module: str) -> None:
+        self._awake.pop(module).stop()
+        self.pactl("unload-module", module)
+
     def signal(self, number: int) -> None:
         assert self._process is not None
         self._process.send_signal(number)
@@ -89,6 +107,9 @@ class PulseServer:
     def stop(self) -> None:
         if self._process is not None:
             self._listener.stop()
+            for recording in self._awake.values():
+                recording.stop()
+            self._awake.clear()
             self._process.kill()
             self._process.wait()
             self._process = None
@@ -96,8 +117,8 @@ class PulseServer:
                 (self._directory / "pulse.sock").unlink()
 
     @contextlib.contextmanager
-    def record(self) -> Iterator[Recording]:
-        recording = Recording(self.address)
+    def record(self, sink: str = "edged", places: str = STEREO) -> Iterator[Recording]:
+        recording = Recording(self.address, sink, places)
         try:
             wait_until(lambda: recording.seconds > 0.1, what="the recorder running")
             yield recording
@@ -106,11 +127,13 @@ class PulseServer:
 
 
 class Recording:
-    """What the sink's monitor gave since the start: 48 kHz, frames x 2."""
+    """What the sink's monitor gave since the start: 48 kHz, frames x channels."""
 
-    def __init__(self, server: str) -> None:
-        command = ["parec", f"--server={server}", "--device=edged.monitor", "--format=float32le", "--raw"]
-        command += [f"--rate={RATE}", "--channels=2", "--latency-msec=20"]
+    def __init__(self, server: str, sink: str = "edged", places: str = STEREO) -> None:
+        self._channels = 1 + places.count(",")
+        command = ["parec", f"--server={server}", f"--device={sink}.monitor", "--format=float32le", "--raw"]
+        command += [f"--rate={RATE}", f"--channels={self._channels}", "--latency-msec=20"]
+        command += [f"--channel-map={places}"]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
         self._data = bytearray()
         self._thread = threading.Thread(target=self._read, daemon=True)
@@ -123,12 +146,13 @@ class Recording:
 
     @property
     def seconds(self) -> float:
-        return len(self._data) / 8 / RATE
+        return len(self._data) / 4 / self._channels / RATE
 
     @property
     def samples(self) -> NDArray[np.float32]:
         data = bytes(self._data)
-        return np.frombuffer(data[: len(data) // 8 * 8], dtype=np.float32).reshape(-1, 2)
+        size = 4 * self._channels
+        return np.frombuffer(data[: len(data) // size * size], dtype=np.float32).reshape(-1, self._channels)
 
     def stop(self) -> None:
         self._process.kill()
@@ -155,6 +179,15 @@ def relist_devices() -> None:
     if sounddevice is not None:
         sounddevice._terminate()
         sounddevice._initialize()
+
+
+def name_sinks(directory: Path, monkeypatch: pytest.MonkeyPatch, *sinks: str) -> None:
+    """Makes each of these sinks, there or not, a device of its own; all of the others are left out."""
+    devices = [f'pcm.{sink} {{ type pulse device "{sink}" hint {{ show on }} }}' for sink in sinks]
+    path = directory / "asound.conf"
+    path.write_text("\n".join(["</usr/share/alsa/alsa.conf>", *devices, ""]))
+    monkeypatch.setenv("ALSA_CONFIG_PATH", str(path))
+    relist_devices()
 
 
 @pytest.fixture(scope="module")

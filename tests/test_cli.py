@@ -404,14 +404,16 @@ def test_audio_list_without_a_loudspeaker_or_portaudio(tmp_path: Path) -> None:
 def test_audio_list(pulse: PulseServer) -> None:
     lines = succeed(result := edged("audio", "list")).splitlines()
     assert not result.stderr  # ALSA has a lot to say about devices that are not there
-    assert lines[0].split() == ["device", "channels", "rates"]
+    assert lines[0].split() == ["device", "channels", "rates", "configuration"]
     assert any(line.startswith("pulse ") and "48000, 24000, 44100 Hz" in line for line in lines[1:])
     assert sum(" * " in line for line in lines) == 1
     devices = json.loads(succeed(edged("audio", "list", "--json")))["devices"]
     assert [d["name"] for d in devices if d["default"]] == [
         line.split(" *")[0] for line in lines if " * " in line
     ]
-    assert all(set(d) == {"name", "default", "channels", "rates", "problem"} for d in devices)
+    told = {"name", "default", "channels", "rates", "problem", "entry", "used", "settings"}
+    assert all(set(d) == told for d in devices)
+    assert [d["name"] for d in devices if d["used"]] == [d["name"] for d in devices if d["default"]]
     assert next(d for d in devices if d["name"] == "pulse")["rates"][0] == 48_000
 
 

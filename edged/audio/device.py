@@ -7,11 +7,15 @@ Neighbours: `player` owns the one `Loudspeaker`, `find` looks for the device, `o
 from __future__ import annotations
 
 import logging
+from collections import Counter
+from collections.abc import Collection
 from time import monotonic
 
 from edged.audio.find import find, refresh
-from edged.audio.output import STALL_S, Output, Speaker
+from edged.audio.match import longest_latency_ms, settings_for
+from edged.audio.output import NO_ANSWER, STALL_S, Output, Speaker
 from edged.audio.ring import Ring
+from edged.audio.telling import Telling
 from edged.errors import NoAudioDevice
 from edged.job import Samples
 from edged.log import event as log_event
@@ -23,12 +27,12 @@ RING_S = 2.0  # how long the engine may pause between two jobs, or stumble, with
 REOPENINGS = 3  # in a row, without PROGRESS_S of audio between them: then the device counts as lost
 REOPENING_S = 5.0  # and so long after the first of them at most
 PROGRESS_S = 0.5
-TELL_EVERY_S = 5.0  # one line in the log for a burst of underruns
+RETURN_S = 3.0  # a fall-back that is idle for so long is closed, and a device before it is looked for
 
 
 def ring_frames(settings: Audio, rate: int) -> tuple[int, int]:
     """Frames of the ring, and how many of them stay behind the reader: what a stall may leave unplayed."""
-    keep = int(settings.latency_ms * rate / 1000)
+    keep = int(longest_latency_ms(settings) * rate / 1000)
     return int(RING_S * rate) + keep, keep
 
 
@@ -42,10 +46,14 @@ class Loudspeaker:
         self.output: Output | None = None
         self.ring = Ring(1, 1)
         self.checked_at = 0.0
+        self.handed = 0  # frames that the last stream took and a dead device has not played
         self._settings = settings
+        self._own = settings  # with what differs for the device
         self._voice_rate = voice_rate
         self._memory = memory
         self._speaker: Speaker | None = None
+        self._rate = 0  # of the ring
+        self._before_s = 0.0  # played from rings that are gone
         self._stale = False  # PortAudio's list of devices may be out of date
         self._gaps = 0  # underruns of rings that are gone
         self._xruns = 0  # those of streams that are gone, and reopenings
@@ -53,20 +61,27 @@ class Loudspeaker:
         self._reopenings = 0  # since the audio went on at `_stuck_at`, a position in the ring
         self._stuck_at = 0
         self._stuck_since = 0.0
-        self._told = 0  # device underruns that the log knows of
-        self._told_at = 0.0
+        self._telling = Telling()
         if not settings.enabled:
             self.error = NoAudioDevice("the loudspeaker is switched off", "set audio.enabled to true")
 
     @property
     def latency_s(self) -> float:
         output = self.output
-        return output.latency_s if output else self._settings.latency_ms / 1000
+        return output.latency_s if output else self._own.latency_ms / 1000
 
     @property
     def tail_s(self) -> float:
         """How long the stream must stay open after the last sample, or the last word is clipped."""
-        return 2.0 * self.latency_s + self._settings.trail_ms / 1000
+        return 2.0 * self.latency_s + self._own.trail_ms / 1000
+
+    @property
+    def keep_open_s(self) -> float:
+        return min(self._own.keep_open_s, RETURN_S) if self._falls_back else self._own.keep_open_s
+
+    @property
+    def _falls_back(self) -> bool:
+        return self._speaker is not None and self._speaker.entry > 1
 
     @property
     def lead_s(self) -> float:
@@ -89,6 +104,11 @@ class Loudspeaker:
         return self.lead_s + backlog_s + self.latency_s
 
     @property
+    def played_s(self) -> float:
+        """Since the start."""
+        return self._before_s + (self.ring.read / self._rate if self._rate else 0.0)
+
+    @property
     def device_underruns(self) -> int:
         output = self.output
         return self._xruns + (output.xruns if output else 0)
@@ -97,16 +117,17 @@ class Loudspeaker:
     def underruns(self) -> int:
         return self._gaps + self.ring.underruns + self.device_underruns
 
-    def probe(self) -> None:
-        """Looks for the device and makes its ring, without opening a stream. `error` says how it went."""
+    def probe(self, shape: tuple[int, int] | None = None, without: Collection[str] = ()) -> None:
+        """Looks for the device and makes its ring, without opening a stream. `error` says how it went.
+
+        shape: the rate and channels to have if it can be. without: devices that cannot be opened.
+        """
         error: NoAudioDevice | None = None
         speaker: Speaker | None = None
         try:
             if Output.hung():
-                raise NoAudioDevice("the sound server does not answer", "restart the sound server")
-            if self._stale:
-                refresh()
-            speaker = find(self._settings, self._voice_rate)
+                raise NoAudioDevice(f"the sound server {NO_ANSWER}", "restart the sound server")
+            speaker = Output.bounded(lambda: self._find(shape, without), "the sound server")
         except NoAudioDevice as exc:
             error = exc
         except Exception as exc:  # whatever a driver does, jobs that need no loudspeaker go on
@@ -117,36 +138,71 @@ class Loudspeaker:
             frames, keep = ring_frames(self._settings, speaker.rate)
             if (self.ring.frames, self.ring.channels) != (frames, speaker.channels):
                 self._gaps += self.ring.underruns
+                self._before_s = self.played_s
                 self.ring = Ring(frames, speaker.channels, keep, self._memory)
-            if speaker.name != self.name:
-                log.info("loudspeaker %r, %d Hz, %d channels", speaker.name, speaker.rate, speaker.channels)
-        elif str(error) != str(self.error or ""):
-            log_event(log, logging.WARNING, f"no loudspeaker: {error}", code=NoAudioDevice.code)
+            self._rate = speaker.rate
+            self._own = settings_for(self._settings, speaker.name)
+            self._telling.seen(speaker)
+        elif error is not None and not without:
+            self._telling.none(error)
         self.name = speaker.name if speaker else ""
         self._speaker, self._stale = speaker, speaker is None
         self.error, self.checked_at = error, monotonic()
 
-    def open(self) -> bool:
-        """Opens the stream. When it cannot, `error` says why."""
-        for _ in range(2):
-            if self._speaker is None or Output.hung():
-                self.probe()
-            if self._speaker is None:
-                return False
-            self.ring.reset()
-            self._lead_s = self._settings.lead_in_ms / 1000
-            self._reopenings = 0
-            try:
-                self._start(self._speaker)
-                return True
-            except NoAudioDevice as exc:  # perhaps only its number changed: look again, once
-                self._speaker, self._stale = None, True
-                self.error, self.checked_at = exc, monotonic()
-        log_event(log, logging.WARNING, f"no loudspeaker: {self.error}", code=NoAudioDevice.code)
-        return False
+    def _find(self, shape: tuple[int, int] | None, without: Collection[str]) -> Speaker:
+        if self._stale:
+            refresh()
+        return find(self._settings, self._voice_rate, shape, without)
 
-    def _start(self, speaker: Speaker) -> None:
-        self.output = Output.open(speaker, self.ring, self._settings.latency_ms / 1000)
+    def look_back(self) -> None:
+        """With the stream closed: whether a device that comes before the fall-back is there again."""
+        if self._falls_back and monotonic() - self.checked_at >= RETURN_S:
+            self._stale = True
+            self.probe()
+
+    def open(self) -> bool:
+        """Opens the stream, on a fall-back if need be. When it cannot, `error` says why."""
+        self.look_back()
+        return self._open(None, hold=False)
+
+    def resume(self) -> bool:
+        """After a loss: looks for a device, and plays on what is in the ring, if the device takes its shape.
+
+        Otherwise there is another, empty `ring`. False: there is no device yet; `error` says why.
+        """
+        return self._open((self._rate, self.ring.channels) if self._rate else None, hold=True)
+
+    def _open(self, shape: tuple[int, int] | None, hold: bool) -> bool:
+        ring, refused = self.ring, Counter[str]()
+        error: NoAudioDevice | None = None
+        self._reopenings = 0
+        while True:
+            if self._speaker is None or Output.hung():
+                # Twice each: perhaps only its number has changed.
+                self.probe(shape, [name for name, times in refused.items() if times > 1])
+            if self._speaker is None:
+                if error is not None:
+                    self.error = error
+                    self._telling.none(error)
+                return False
+            if not hold or self.ring is not ring:
+                self.ring.reset()
+            try:
+                self._start(self._speaker, self._own.lead_in_ms / 1000, hold)
+            except NoAudioDevice as exc:
+                refused[self._speaker.name] += 1
+                self._speaker, self._stale = None, True
+                error = error or exc
+                self.error, self.checked_at = error, monotonic()
+                continue
+            self._telling.opened(self._speaker)
+            return True
+
+    def _start(self, speaker: Speaker, lead_s: float, hold: bool = False) -> None:
+        """hold: what is in the ring waits until the lead-in is over."""
+        latency_s = self._own.latency_ms / 1000
+        self.output = Output.open(speaker, self.ring, latency_s, lead_s if hold else 0.0)
+        self._lead_s = lead_s
         log.debug("audio stream opened, latency %.0f ms", self.latency_s * 1000)
 
     def reopen(self, now: float) -> bool:
@@ -162,28 +218,19 @@ class Loudspeaker:
         self._reopenings += 1
         if self._reopenings > REOPENINGS or now - self._stuck_since > REOPENING_S:
             return False
-        self._lead_s = 0.0  # it is awake
         try:
-            self._start(speaker)
+            self._start(speaker, 0.0)  # it is awake
         except NoAudioDevice as exc:
-            log.info("%s", exc)
+            log.debug("%s", exc)
             return False
         return True
 
+    def tell_lost(self) -> None:
+        self._telling.lost(self.name, self.device_underruns)
+
     def tell_underruns(self, now: float) -> None:
         """One line in the log when the device ran dry."""
-        count = self.device_underruns
-        if count > self._told and (now - self._told_at > TELL_EVERY_S or not self._told_at):
-            log_event(
-                log,
-                logging.WARNING,
-                f"sound underrun: the loudspeaker {self.name!r} was not fed in time ({count} so far); "
-                f"raise audio.latency_ms (now {self._settings.latency_ms}) if this repeats",
-                code="sound_underrun",
-                phase="delivery",
-            )
-            self._told_at = now
-        self._told = count
+        self._telling.underruns(self.name, self.device_underruns, self._own.latency_ms, now)
 
     def close(self, lost: bool = False) -> None:
         """Closes the stream, at once. After a loss the next opening looks for the device anew."""
@@ -200,7 +247,7 @@ class Loudspeaker:
         output = self.output
         if output is None:
             return 0
-        unplayed = output.unplayed
+        unplayed, self.handed = output.unplayed, output.handed
         recent = output.frames - output.xrun_at < output.speaker.rate * STALL_S
         if not (output.xruns and recent):  # otherwise this gap is counted already
             self._xruns += 1

@@ -9,15 +9,19 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from collections.abc import Callable
 from concurrent.futures import Future, InvalidStateError
 from concurrent.futures import TimeoutError as FutureTimeout
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 
 from edged.audio.ring import Ring
 from edged.errors import NoAudioDevice
+from edged.threads import hurry
+
+T = TypeVar("T")
 
 STALL_S = 0.5  # no callback for so long: the device is gone, though PortAudio says nothing
 START_GRACE_S = 3.0  # the same just after opening: a sleeping sink takes up to 2 s to ask for more
@@ -26,16 +30,19 @@ CLOSE_WAIT_S = 1.0
 INSTALL = "apt install libportaudio2 libasound2-plugins"
 REINSTALL = "install edged again, in its own environment"
 OPEN_WAIT_S = 5.0  # a sleeping Bluetooth loudspeaker needs a while
+NO_ANSWER = "does not answer"
 
 
 @dataclass(frozen=True, slots=True)
 class Speaker:
-    """What will be opened: PortAudio's index, the name, and what the device takes."""
+    """What will be opened: PortAudio's index, the name, and what the device takes. entry: the place in
+    `audio.device` that means it, from 1; all but the first are fall-backs."""
 
     index: int
     name: str
     rate: int
     channels: int
+    entry: int = 1
 
 
 def portaudio() -> Any:
@@ -60,7 +67,8 @@ class Output:
 
     _stuck: ClassVar[list[threading.Thread]] = []  # threads that open or close a stream, and are slow
 
-    def __init__(self, speaker: Speaker, ring: Ring, latency_s: float) -> None:
+    def __init__(self, speaker: Speaker, ring: Ring, latency_s: float, lead_s: float = 0.0) -> None:
+        """lead_s: silence before anything of the ring is played."""
         sd = portaudio()
         self.speaker = speaker
         self.frames = 0  # asked for by the device so far, silence included
@@ -68,6 +76,7 @@ class Output:
         self.xrun_at = 0  # `frames` at the last time
         self._hush = 0  # frames of silence since the last audio frame
         self._ring = ring
+        self._lead = int(lead_s * speaker.rate)
         self._beats = 0
         self._seen = -1
         self._looks = 0
@@ -92,9 +101,15 @@ class Output:
         self.latency_frames = int(self.latency_s * speaker.rate)
 
     def _callback(self, out: Any, frames: int, time: Any, status: Any) -> None:
+        if not self._beats:  # PortAudio has just made this thread
+            hurry()
         # A raw stream gives a plain buffer; a view of it is all that is made here.
         frame_view = np.frombuffer(out, dtype=np.float32).reshape(frames, self.speaker.channels)
-        audio = self._ring.read_into(frame_view)
+        if self.frames < self._lead:
+            frame_view.fill(0.0)
+            audio = 0
+        else:
+            audio = self._ring.read_into(frame_view)
         if audio and status.output_underflow:
             self.xruns += 1
             self.xrun_at = self.frames
@@ -108,8 +123,12 @@ class Output:
 
         A device that asks for no more still has a full buffer. A stream that PortAudio gave up has none.
         """
-        full = min(self.frames, self.latency_frames) if self._stream.active else 0
-        return max(0, full - self._hush)
+        return self.handed if self._stream.active else 0
+
+    @property
+    def handed(self) -> int:
+        """Frames of audio in the device's buffer, if it was full: what a dead device has not played."""
+        return max(0, min(self.frames, self.latency_frames) - self._hush)
 
     def stalled(self, now: float) -> bool:
         """True when the device no longer takes audio. To be called a few times a second."""
@@ -124,32 +143,37 @@ class Output:
         return self._looks >= STALL_LOOKS and now - self._since > limit
 
     @classmethod
-    def open(cls, speaker: Speaker, ring: Ring, latency_s: float) -> Output:
+    def open(cls, speaker: Speaker, ring: Ring, latency_s: float, lead_s: float = 0.0) -> Output:
         """Opens and starts a stream within `OPEN_WAIT_S`, or raises `NoAudioDevice`."""
-        opened: Future[Output] = Future()
+        what = f"the audio device {speaker.name!r}"
+        return cls.bounded(lambda: cls(speaker, ring, latency_s, lead_s), what, cls._close)
+
+    @classmethod
+    def bounded(cls, ask: Callable[[], T], what: str, undo: Callable[[T], object] = lambda _: None) -> T:
+        """The result of `ask` within `OPEN_WAIT_S`, or `NoAudioDevice`. undo: for one that comes later."""
+        asked: Future[T] = Future()
 
         def work() -> None:
             try:
-                output = cls(speaker, ring, latency_s)
+                result = ask()
             except Exception as exc:
                 with contextlib.suppress(InvalidStateError):  # nobody waits any more
-                    opened.set_exception(exc)
+                    asked.set_exception(exc)
                 return
             try:
-                opened.set_result(output)
+                asked.set_result(result)
             except InvalidStateError:
-                output._close()
+                undo(result)
 
-        opener = threading.Thread(target=work, name="edged-audio-open", daemon=True)
-        opener.start()
+        worker = threading.Thread(target=work, name="edged-audio-open", daemon=True)
+        worker.start()
         try:
-            return opened.result(OPEN_WAIT_S)
+            return asked.result(OPEN_WAIT_S)
         except FutureTimeout:
-            if not opened.cancel():  # it came at the last moment
-                return opened.result()
-        cls._stuck.append(opener)
-        message = f"the audio device {speaker.name!r} does not answer"
-        raise NoAudioDevice(message, "restart the sound server")
+            if not asked.cancel():  # it came at the last moment
+                return asked.result()
+        cls._stuck.append(worker)
+        raise NoAudioDevice(f"{what} {NO_ANSWER}", "restart the sound server")
 
     def close(self) -> None:
         """Stops at once, and waits for `CLOSE_WAIT_S` at most."""

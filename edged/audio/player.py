@@ -22,6 +22,7 @@ from msgspec.structs import replace
 from edged import errors
 from edged.audio.device import Loudspeaker, ring_frames
 from edged.audio.line import Line, SendBack
+from edged.audio.outage import FIRST_S, Outage
 from edged.audio.output import CLOSE_WAIT_S
 from edged.audio.pace import pause_s
 from edged.audio.segment import PlayerSink
@@ -64,6 +65,7 @@ class Player:
         self._speaker = Loudspeaker(settings, sample_rate, memory)
         self._changed = threading.Condition()  # its lock guards all that follows and every sink
         self._line = Line(speech or Speech(), send_back)
+        self._outage = Outage(settings)
         self._poked = self._want_open = self._want_probe = False
         self._stop_at: float | None = None
         self._idle_since = 0.0
@@ -109,10 +111,10 @@ class Player:
                 raise errors.ShuttingDown("the loudspeaker is being closed")
             due = monotonic() >= self._speaker.checked_at + RETRY_S
             if self.error is not None:
-                if not (due and self._thread.is_alive()):
+                if not ((due or self._outage.waits) and self._thread.is_alive()):
                     # A new one each time: an exception that is raised twice collects tracebacks.
                     raise errors.NoAudioDevice(self.error.message, self.error.hint)
-                self._want_probe = True
+                self._want_probe |= due
             sink = PlayerSink(self, job, sample_rate, job.params.volume * self.volume)
             if wanted is None:
                 said = ClientDefaults()
@@ -193,12 +195,15 @@ class Player:
             except Exception as exc:  # a fault here must not leave the box silent until a restart
                 log_event(log, logging.ERROR, "the player failed", exc_info=True, code="player_failed")
                 self._speaker.close(lost=True)
+                self._outage.end()
                 text = f"the player failed: {type(exc).__name__}"
                 self._fail(self._everybody(), errors.InternalError, text)
         self._speaker.close()
 
     def _pause_s(self, now: float) -> float | None:
         """How long the thread may sleep."""
+        if self._outage.active:
+            return FIRST_S
         pauses = (pause_s(self._speaker, self._line, self._stop_at is not None), self._line.next_look(now))
         return min((pause for pause in pauses if pause is not None), default=None)
 
@@ -217,6 +222,9 @@ class Player:
             writer = self._line.writer
             if want_open:
                 self._idle_since = monotonic()
+        if self._outage.active:
+            self._look_again(monotonic())
+            return
         if probe:
             if self._speaker.output is None:
                 self._speaker.probe()
@@ -224,8 +232,32 @@ class Player:
                 self._want_probe = False
                 self._changed.notify_all()
         if self._speaker.output is None and (want_open or writer is not None) and not self._speaker.open():
-            error = self._speaker.error or errors.NoAudioDevice("the audio device cannot be opened")
-            self._fail(self._everybody(), errors.NoAudioDevice, error.message, error.hint)
+            if self._outage.waits:
+                self._outage.begin(monotonic(), self._speaker.played_s)
+            else:
+                self._give_up()
+
+    def _look_again(self, now: float) -> None:
+        """Jobs wait for the device: looks for it when that is due, and plays on."""
+        with self._changed:
+            busy, begun = self._line.busy, self._line.playing[:]
+            ring = self._speaker.ring
+        if not busy:
+            self._outage.end()
+        elif self._outage.over(now):
+            self._fail(
+                begun, errors.AudioDeviceLost, f"the audio device stopped, and is not back: {self.error}"
+            )
+            self._give_up()
+        elif self._outage.due(now) and self._speaker.resume():
+            self._outage.end()
+            if self._speaker.ring is not ring:
+                text = "the audio device stopped, and what came back takes another rate or other channels"
+                self._fail(begun, errors.AudioDeviceLost, text)
+
+    def _give_up(self) -> None:
+        error = self._speaker.error or errors.NoAudioDevice("the audio device cannot be opened")
+        self._fail(self._everybody(), errors.NoAudioDevice, error.message, error.hint)
 
     def _feed(self) -> None:
         """Moves the writing job's audio until the ring is full or there is no more."""
@@ -263,17 +295,19 @@ class Player:
             heard = self._line.heard(self._speaker.ring, output.frames)
             if self._line.busy or heard:
                 self._idle_since = now
-            idle = now - self._idle_since > max(self._settings.keep_open_s, self._speaker.tail_s)
+            idle = now - self._idle_since > max(self._speaker.keep_open_s, self._speaker.tail_s)
         for sink in heard:
             sink.job.done()
         self._tell()
         if idle:
             self._speaker.close()
+            self._speaker.look_back()
 
     def _recover(self, now: float) -> None:
         """The device takes no more audio: it ran dry, and a new stream goes on, or it is gone."""
         with self._changed:
             busy = self._line.busy
+        unplayed = 0
         if busy:
             unplayed = self._speaker.stop_stalled()
             with self._changed:
@@ -282,9 +316,13 @@ class Player:
             if self._speaker.reopen(now):
                 self._speaker.tell_underruns(now)
                 return
-        text = f"the loudspeaker {self.device!r} takes no more audio"
-        log_event(log, logging.WARNING, text, code=errors.AudioDeviceLost.code, phase="delivery")
+        self._speaker.tell_lost()
         self._speaker.close(lost=True)
+        if busy and self._outage.waits:
+            with self._changed:
+                self._speaker.ring.rewind(self._speaker.handed - unplayed)
+            self._outage.begin(now, self._speaker.played_s)
+            return
         with self._changed:
             sinks = self._line.current
         self._fail(sinks, errors.AudioDeviceLost, f"the audio device {self.device!r} stopped")

@@ -12,6 +12,7 @@ from time import monotonic, sleep
 import numpy as np
 
 from edged.audio.find import drivers_muted, find, found
+from edged.audio.match import settings_for
 from edged.audio.output import Output, Speaker
 from edged.audio.ring import Ring
 from edged.doctor.findings import Case, Finding
@@ -34,7 +35,7 @@ def loudspeaker(case: Case) -> Iterator[Finding]:
     with drivers_muted():
         try:
             speaker = find(settings, RATE)
-            others = len(found(RATE)) - 1
+            others = len(found(settings, RATE)) - 1
         except NoAudioDevice as error:
             if daemons and daemons != str(error):
                 yield _daemons(daemons)
@@ -48,7 +49,8 @@ def loudspeaker(case: Case) -> Iterator[Finding]:
         yield Finding("test tone", "skipped", "not wanted; play one with: edged doctor --tone")
         return
     with drivers_muted():
-        yield _tone(speaker, settings.latency_ms / 1000, settings.lead_in_ms / 1000)
+        own = settings_for(settings, speaker.name)
+        yield _tone(speaker, own.latency_ms / 1000, own.lead_in_ms / 1000)
 
 
 def _daemons(error: str) -> Finding:
@@ -94,9 +96,9 @@ def _tone(speaker: Speaker, latency_s: float, lead_in_s: float) -> Finding:
     return Finding("test tone", "ok", f"{speaker.name} took a tone of {TONE_S:g} s", remedy)
 
 
-def beep(rate: int) -> Samples:
+def beep(rate: int, seconds: float = TONE_S) -> Samples:
     """A quiet sine with soft ends."""
-    count, fade = int(TONE_S * rate), int(FADE_S * rate)
+    count, fade = int(seconds * rate), int(FADE_S * rate)
     tone = np.sin(2 * np.pi * TONE_HZ * np.arange(count) / rate)
     tone[:fade] *= np.linspace(0, 1, fade)
     tone[-fade:] *= np.linspace(1, 0, fade)
