@@ -89,9 +89,9 @@ def test_two_jobs_are_heard_whole_and_in_order_of_priority(speaking: Daemon, pul
     with pulse.record() as recording, speaking.socket() as socket:
         send(socket, op="speak", text=LONG[:60], id="zero", reply="events")
         receive_until(socket, "started")
-        send(socket, op="speak", text="abcabc.", id="last", priority="progress")
+        send(socket, op="speak", text="abcabc.", id="last", priority="notification", drop_if_busy=False)
         send(socket, op="speak", text="xyzxyz.", id="middle", priority="text")
-        send(socket, op="speak", text="mnomno.", id="soon", priority="important")
+        send(socket, op="speak", text="mnomno.", id="soon", priority="important", interrupt=False)
         order = [receive_until(socket, "done")[-1]["id"] for _ in range(4)]
         played = heard(recording)
     assert order == ["zero", "soon", "middle", "last"]
