@@ -77,6 +77,7 @@ class Delivery:
             f"job {job.state.value}",
             job=job.id,
             code=job.error.code if job.error else None,
+            reason=job.reason or None,
             voice=job.voice,
             phase=job.phase,
             total_s=round(job.timeline.ended - job.timeline.received, 3),

@@ -262,7 +262,7 @@ class Server:
                 "job accepted",
                 job=accepted.job,
                 kind=request.__struct_config__.tag,
-                priority=request.priority,
+                priority=self._admission.tickets[accepted.job].job.priority.name.lower(),
                 characters=len(request.text),
                 position=accepted.position,
             )

@@ -42,6 +42,8 @@ def follow_stdin(state: State, options: dict[str, Any]) -> int:
         refused |= _left_out(writing.close)
         done = writing.wait()
     state.show(done, lambda: None)
+    if done.skipped:
+        complain(f"warning: {done.skipped} characters have no sound and are left out")
     for warning in done.warnings:
         complain(f"warning: {warning}")
     return FAILED if refused else 0
