@@ -8,11 +8,12 @@ service gives it the text stage, the sinks and the voices.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
+from typing import Literal
 
 import msgspec
 
@@ -84,10 +85,13 @@ class Sinks:
 
     speaker(job, source_rate, wish): the loudspeaker; raises `NoAudioDevice` and `Busy`.
     reply(job, format, source_rate, target_rate, stream): back to the client.
+    control(jobs, do): pauses, resumes, skips or is about to cancel on the loudspeaker; gives those that it
+    changed something for.
     """
 
     speaker: Callable[[Job, int, Wish | None], Sink]
     reply: Callable[[Job, str, int, int, bool], Sink]
+    control: Callable[[Iterable[Job], Literal["pause", "resume", "skip", "stop"]], list[Job]]
 
 
 class Admission:
@@ -368,19 +372,26 @@ class Admission:
 
     def cancel(self, request: protocol.Cancel, peer: Peer) -> list[str]:
         """Cancels what the request names; the job numbers that were cancelled by it."""
-        if request.scope == "job" and not (request.job or request.target):
-            raise BadValue("cancel needs a job", "give job, target, or scope=mine or all")
-        hit = [t for t in self.tickets.values() if not t.job.ended and self._means(request, peer, t)]
-        if request.scope == "job" and not hit:
-            raise UnknownJob(f"no live job {request.job or request.target!r}")
-        return [t.job.id for t in hit if t.job.cancel()]
+        hit = self._named(request, peer)
+        self._sinks.control(hit, "stop")  # or one would be heard for a moment when another one ends
+        return [job.id for job in hit if job.cancel()]
+
+    def control(self, request: protocol.Control, peer: Peer) -> list[str]:
+        """Pauses, resumes or skips; the numbers of the jobs that it changed something for."""
+        return [job.id for job in self._sinks.control(self._named(request, peer), request.do)]
 
     def _part_of(self, request: protocol.Part, peer: Peer) -> Job:
         named = protocol.Cancel(client=request.client, job=request.job, target=request.target)
-        hit = [t.job for t in self.tickets.values() if not t.job.ended and self._means(named, peer, t)]
-        if not hit:
+        return self._named(named, peer)[0]
+
+    def _named(self, request: protocol.Cancel, peer: Peer) -> list[Job]:
+        """The live jobs that a request names: at least one, where it does not name all of a kind."""
+        if request.scope == "job" and not (request.job or request.target):
+            raise BadValue("no job is named", "give job, target, or scope=mine or all")
+        hit = [t.job for t in self.tickets.values() if not t.job.ended and self._means(request, peer, t)]
+        if request.scope == "job" and not hit:
             raise UnknownJob(f"no live job {request.job or request.target!r}")
-        return hit[0]
+        return hit
 
     def _means(self, request: protocol.Cancel, peer: Peer, ticket: Ticket) -> bool:
         same_connection = ticket.peer.identity == peer.identity

@@ -173,6 +173,7 @@ class Job:
     sink: Sink | None = None
     utterances: list[Utterance] = field(default_factory=list)
     prepared_all: bool = False
+    paused: bool = False  # people want it to be; the player sets it
     open: bool = False  # more text may come; the server thread sets it
     cursor: int = 0  # next utterance to synthesize
     error: EdgedError | None = None
@@ -206,8 +207,10 @@ class Job:
 
     @property
     def phase(self) -> str:
-        """How far it is, or got: text, waiting (for the engine), synthesis, delivery."""
+        """How far it is, or got: text, waiting (for the engine), synthesis, delivery; or paused."""
         line = self.timeline
+        if self.paused:
+            return "paused"
         if line.engine:
             return "delivery" if line.synthesized else "synthesis"
         return "waiting" if line.prepared else "text"

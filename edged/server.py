@@ -271,7 +271,9 @@ class Server:
                 self._delivery.send(peer, accepted)
             return
         reply: protocol.Event
-        if isinstance(request, protocol.Cancel):
+        if isinstance(request, protocol.Control):
+            reply = protocol.ControlReply(id=request.id, jobs=self._admission.control(request, peer))
+        elif isinstance(request, protocol.Cancel):
             reply = protocol.CancelReply(id=request.id, jobs=self._admission.cancel(request, peer))
         elif isinstance(request, protocol.Append):
             reply = self._admission.append(request, peer)

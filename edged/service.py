@@ -188,7 +188,7 @@ class Service:
         exporter = Exporter(settings.stats, lambda: self._server.ask(lambda: desk.stats("")))
         exporter.start()
         running.callback(exporter.stop, THREAD_STOP_S)
-        takeover.open(Sinks(speaker=player.sink, reply=replies.sink))
+        takeover.open(Sinks(speaker=player.sink, reply=replies.sink, control=player.control))
         reloader.start()
         running.callback(reloader.stop, THREAD_STOP_S)
         watchdog.watch(self._pulses, takeover.told)

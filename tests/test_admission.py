@@ -33,7 +33,7 @@ ASKED: dict[str, Any] = {
 @pytest.fixture
 def admission() -> Admission:
     made = Admission(Limits(), lambda _: None, lambda _: None)
-    nowhere = Sinks(speaker=lambda *_: Recorder(), reply=lambda *_: Recorder())
+    nowhere = Sinks(lambda *_: Recorder(), lambda *_: Recorder(), lambda jobs, do: [])
     forecast = Forecast({"tone": 1}, {"tone": "tone"}, 0.0)
     made.open({"tone": TONE}, "tone", nowhere, lambda *_: None, lambda *_: None, forecast, clients=[PANEL])
     return made

@@ -38,7 +38,7 @@ class Desk:
         self.router.recv_multipart()
         ends: list[Job] = []
         self.admission = Admission(Limits(), lambda _: None, ends.append, self.mark)
-        nowhere = Sinks(speaker=lambda *_: Recorder(), reply=lambda *_: Recorder())
+        nowhere = Sinks(lambda *_: Recorder(), lambda *_: Recorder(), lambda jobs, do: [])
         self.admission.open({}, "", nowhere, lambda *_: None, lambda *_: None, Forecast({}, {}, 0.0))
         outgoing = Outgoing(self.router, 1.0, lambda _: None, lambda *_: None, lambda _: None)
         self.delivery = Delivery(self.admission, outgoing, self.pub)

@@ -247,3 +247,94 @@ def test_texts_are_kept_only_where_that_was_asked_for(pulse: PulseServer) -> Non
         assert private.request({"op": "speak", "text": ALARM})["event"] == "done"
         assert private.request({"op": "history"})["jobs"][0]["text"] == ""
         assert private.request({"op": "repeat"})["code"] == "unknown_job"
+
+
+def ask(socket: zmq.Socket[bytes], **header: Any) -> dict[str, Any]:
+    """The answer to this request; events of jobs that come before it are passed over."""
+    send(socket, id="q", **header)
+    while (event := receive(socket)).get("id") != "q":
+        pass
+    return event
+
+
+def test_a_pause_is_silent_and_what_was_cut_is_said_again(
+    speaking: Daemon, pulse: PulseServer, socket: zmq.Socket[bytes]
+) -> None:
+    other, *parts = (expected(speaking, text) for text in (ALARM, FIRST, SECOND, THIRD))
+    with pulse.record() as recording:
+        say(socket, "text", TEXT)
+        wait_for(socket, "text", "started")
+        time.sleep((parts[0].size + parts[1].size * 0.5) / RATE + 0.3)
+        paused = ask(socket, op="control", do="pause", target="text")
+        at = recording.seconds
+        assert len(paused["jobs"]) == 1
+        assert ask(socket, op="control", do="pause", scope="all")["jobs"] == [], "it is paused already"
+        (job,) = speaking.request({"op": "status"})["jobs"]
+        assert (job["job"], job["phase"]) == (paused["jobs"][0], "paused")
+        time.sleep(1.0)
+        say(socket, "other", ALARM)
+        assert list(endings(socket, "other")) == ["other"]
+        time.sleep(0.5)
+        assert ask(socket, op="control", do="resume", job=job["job"])["jobs"] == paused["jobs"]
+        assert endings(socket, "text")["text"]["event"] == "done"
+        played = heard(recording)
+    (begin,) = placed(played, other)
+    latency = AUDIO["latency_ms"] / 1e3
+    silence = played[int((at + latency + 0.15) * RATE) : begin]
+    assert silence.size > 0.3 * RATE
+    assert np.abs(silence).max() < 1e-3
+    placed(played[:begin], parts[0])
+    placed(played[begin + other.size :], *parts[1:])
+
+
+def test_a_sentence_is_skipped(speaking: Daemon, pulse: PulseServer, socket: zmq.Socket[bytes]) -> None:
+    first, second, third = (expected(speaking, text) for text in (FIRST, SECOND, THIRD))
+    with pulse.record() as recording:
+        say(socket, "text", TEXT)
+        wait_for(socket, "text", "started")
+        time.sleep((first.size + second.size * 0.3) / RATE + 0.3)
+        assert len(ask(socket, op="control", do="skip", target="text")["jobs"]) == 1
+        assert endings(socket, "text")["text"]["event"] == "done"
+        played = heard(recording)
+    begin, end = placed(played, first, third)
+    assert end - begin < first.size + 0.9 * second.size
+    say(socket, "last", FIRST)
+    wait_for(socket, "last", "started")
+    time.sleep(0.6)
+    began = time.monotonic()
+    ask(socket, op="control", do="skip", scope="all")
+    assert endings(socket, "last")["last"]["event"] == "done"
+    assert time.monotonic() - began < first.size / RATE - 0.6
+    assert ask(socket, op="control", do="skip", scope="all")["jobs"] == []
+    assert ask(socket, op="control", do="pause", target="last")["code"] == "unknown_job"
+
+
+def test_of_those_that_are_cancelled_together_none_begins(
+    speaking: Daemon, pulse: PulseServer, socket: zmq.Socket[bytes]
+) -> None:
+    for number in range(4):
+        say(socket, f"{number}", TEXT)
+    wait_for(socket, "0", "started")
+    time.sleep(0.8)
+    with pulse.record() as recording:
+        time.sleep(0.3)
+        assert len(ask(socket, op="cancel", scope="all")["jobs"]) == 4
+        at = recording.seconds
+        played = heard(recording, settle_s=1.5)
+    behind = played[int((at + AUDIO["latency_ms"] / 1e3 + 0.15) * RATE) :]
+    assert behind.size > RATE
+    assert np.abs(behind).max() < 1e-3
+
+
+def test_the_command_line_pauses_and_goes_on(speaking: Daemon, socket: zmq.Socket[bytes]) -> None:
+    def edged(*arguments: str) -> str:
+        command = [sys.executable, "-m", "edged", "--endpoint", speaking.endpoint, *arguments]
+        return subprocess.run(command, capture_output=True, text=True, check=True, timeout=30).stdout
+
+    say(socket, "text", TEXT)
+    job = wait_for(socket, "text", "started")["job"]
+    assert edged("pause", job) == f"paused: {job}\n"
+    assert "paused" in edged("status")
+    assert edged("resume", "--all") == f"goes on: {job}\n"
+    assert edged("skip", "--mine") == "skipped: nothing is being heard\n"
+    assert edged("cancel", job) == f"cancelled: {job}\n"

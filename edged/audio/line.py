@@ -36,6 +36,7 @@ class Line:
         self._send_back = send_back
         self._dropped: list[tuple[PlayerSink, Reason]] = []
         self._turned = False
+        self._turn: tuple[PlayerSink | None, frozenset[PlayerSink]] = (None, self.allowed)
 
     def use(self, settings: Speech) -> None:
         self._queue.settings = settings
@@ -81,6 +82,23 @@ class Line:
         inside = self._take_out(sink, ring)
         self._act(self._queue.ended(sink), ring)
         return inside
+
+    def hold(self, sinks: list[PlayerSink], ring: Ring) -> None:
+        """People want these paused."""
+        self._act(self._queue.hold(sinks), ring)
+
+    def go_on(self, sinks: list[PlayerSink], ring: Ring) -> None:
+        """Ends `hold`."""
+        self._act(self._queue.release(sinks), ring)
+
+    def stop(self, sinks: list[PlayerSink], ring: Ring) -> None:
+        """These are about to be cancelled."""
+        self._act(self._queue.stop(sinks), ring)
+
+    def skip(self, sink: PlayerSink, ring: Ring) -> bool:
+        """Ends the sentence of it that is being heard; False where none is."""
+        first = self.playing[0] if self.playing else None
+        return sink is first and sink.skip(ring, ring.read - self.latency_frames)
 
     def pump(self, ring: Ring, rate: int) -> bool:
         """Moves a piece of the writer's audio into the ring; False when nothing moved."""
@@ -158,8 +176,10 @@ class Line:
                 if not isinstance(action, Begin) and action.how == "restart":
                     self._back_to(sink, 0, ring)
                 self.writer = sink
-        before, self.allowed = self.allowed, frozenset(self._wanted())
-        self._turned = self._turned or before != self.allowed
+        self.allowed = frozenset(self._wanted())
+        turn = self.writer, self.allowed  # the writer is allowed more than the others
+        self._turned = self._turned or turn != self._turn
+        self._turn = turn
 
     def _wanted(self) -> list[PlayerSink]:
         """Whose audio is needed next: that of the writer and the first in turn, and of those behind one that

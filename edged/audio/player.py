@@ -14,8 +14,9 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from time import monotonic
+from typing import Literal
 
 from msgspec.structs import replace
 
@@ -124,6 +125,26 @@ class Player:
             self._poke()
         self._tell()
         return sink
+
+    def control(self, jobs: Iterable[Job], do: Literal["pause", "resume", "skip", "stop"]) -> list[Job]:
+        """Any thread: those of the jobs that it changed something for. stop: they are about to be cancelled,
+        and none of them is to begin when another one ends."""
+        sinks = [job.sink for job in jobs if isinstance(job.sink, PlayerSink) and not job.ended]
+        with self._changed:
+            ring = self._speaker.ring
+            if do == "stop":
+                hit = sinks
+                self._line.stop(hit, ring)
+            elif do == "skip":
+                hit = [sink for sink in sinks if self._line.skip(sink, ring)]
+            else:
+                hit = [sink for sink in sinks if sink.job.paused != (do == "pause")]
+                for sink in hit:
+                    sink.job.paused = do == "pause"
+                (self._line.hold if do == "pause" else self._line.go_on)(hit, ring)
+            self._poke()
+        self._tell()
+        return [sink.job for sink in hit]
 
     def close(self, drain_s: float = 0.0) -> None:
         """Lets jobs that are being played finish for `drain_s`, fails the rest, closes the device."""

@@ -93,6 +93,21 @@ class PlayerSink:
             heard = utterance
         return heard
 
+    def skip(self, ring: Ring, position: int) -> bool:
+        """Takes the rest of the utterance out that is heard at that position of the ring; False while nothing
+        is heard."""
+        if self.start is None:
+            return False
+        utterance = self.heard(position)
+        behind = [start for start, other in self._places if other > utterance]
+        written = ring.written if self.end is None else self.end
+        ring.cut(self.start, min(behind, default=written))
+        if not behind:
+            self._from = utterance + 1
+            if self._spoken <= utterance:
+                self._block = self._block[:0]
+        return True
+
     def rewind(self, utterance: int) -> None:
         """Forgets all audio; the job is spoken anew from that utterance on."""
         self.take += 1
@@ -147,6 +162,8 @@ class PlayerSink:
             last = chunk.last
         if self._resampler is None:
             self._resampler = Resampler(self._rate, rate)
+        if chunk.utterance < self._from:  # it was skipped
+            piece = piece[:0]
         clean = np.nan_to_num(piece, nan=0.0, posinf=1.0, neginf=-1.0) * self._gain
         self._block = np.clip(self._resampler.feed(clean, last), -1.0, 1.0)
         self._flushed = last

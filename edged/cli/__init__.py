@@ -15,7 +15,20 @@ from typing import NoReturn
 import click
 
 from edged import __version__
-from edged.cli import audio, bundles, daemon, doctor, exits, history, info, lexicon, speech, top, voice
+from edged.cli import (
+    audio,
+    bundles,
+    control,
+    daemon,
+    doctor,
+    exits,
+    history,
+    info,
+    lexicon,
+    speech,
+    top,
+    voice,
+)
 from edged.cli.context import State, endpoint_options
 from edged.errors import EdgedError
 from edged.escape import printable_lines
@@ -23,7 +36,10 @@ from edged.escape import printable_lines
 COMMANDS = (
     daemon.serve,
     speech.say,
-    speech.cancel,
+    control.cancel,
+    control.pause,
+    control.resume,
+    control.skip,
     history.history,
     history.repeat,
     info.status,

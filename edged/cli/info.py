@@ -35,7 +35,16 @@ def status(state: State, memory: bool) -> None:
             table(("memory", "shape", "type", "MB", "kind"), _plan(reply))
         if reply.jobs:
             rows = [
-                (j.job, j.kind, j.state, j.voice, j.priority, duration(j.age_s), j.client) for j in reply.jobs
+                (
+                    j.job,
+                    j.kind,
+                    j.phase if j.phase == "paused" else j.state,
+                    j.voice,
+                    j.priority,
+                    duration(j.age_s),
+                    j.client,
+                )
+                for j in reply.jobs
             ]
             table(("job", "kind", "state", "voice", "priority", "age", "client"), rows)
 

@@ -252,18 +252,3 @@ def _stdin() -> str:
 def _warn(warnings: list[str]) -> None:
     for warning in warnings:
         complain(f"warning: {warning}")
-
-
-@click.command()
-@click.argument("job", required=False)
-@click.option("--all", "everything", is_flag=True, help="Every job of the daemon.")
-@click.option("--mine", is_flag=True, help="Every job this user gave with edged say.")
-@client_command
-@pass_state
-def cancel(state: State, job: str | None, everything: bool, mine: bool) -> None:
-    """Cancel the job with the number JOB (see: edged status), or all of them."""
-    if [bool(job), everything, mine].count(True) != 1:
-        raise click.UsageError("give one of: a job number, --all, --mine")
-    with state.client() as client:
-        reply = client.cancel(job=job or "", scope="all" if everything else "mine" if mine else "job")
-    state.show(reply, lambda: tell(f"cancelled: {', '.join(reply.jobs) or 'nothing was there to cancel'}"))

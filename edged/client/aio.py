@@ -140,6 +140,18 @@ class AsyncClient(Base):
         request = self._cancel(job, target, scope)
         return await self._ask(request, protocol.CancelReply)
 
+    async def pause(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
+        """Pauses speech, which goes on with the sentence that was cut; see `cancel` for which."""
+        return await self._ask(self._control("pause", job, target, scope), protocol.ControlReply)
+
+    async def resume(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
+        """Ends `pause`."""
+        return await self._ask(self._control("resume", job, target, scope), protocol.ControlReply)
+
+    async def skip(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
+        """Ends the sentence that is being heard."""
+        return await self._ask(self._control("skip", job, target, scope), protocol.ControlReply)
+
     async def history(self, last: int = 20) -> protocol.HistoryReply:
         """What was heard on the loudspeaker lately, the last one first."""
         return await self._ask(protocol.History(id=self._id(), last=last), protocol.HistoryReply)

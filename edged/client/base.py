@@ -187,6 +187,12 @@ class Base:
         client = self._connection.name
         return protocol.Cancel(id=self._id(), client=client, job=job, target=target, scope=scope)
 
+    def _control(
+        self, do: Literal["pause", "resume", "skip"], job: str, target: str, scope: Scope
+    ) -> protocol.Control:
+        client = self._connection.name
+        return protocol.Control(id=self._id(), client=client, do=do, job=job, target=target, scope=scope)
+
 
 def _known(method: str, given: Iterable[str], options: Iterable[str]) -> None:
     """Python itself would say neither which options there are nor which one was meant."""

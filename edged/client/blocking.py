@@ -162,6 +162,18 @@ class Client(Base):
         request = self._cancel(job, target, scope)
         return self._ask(request, protocol.CancelReply)
 
+    def pause(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
+        """Pauses speech, which goes on with the sentence that was cut; see `cancel` for which."""
+        return self._ask(self._control("pause", job, target, scope), protocol.ControlReply)
+
+    def resume(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
+        """Ends `pause`."""
+        return self._ask(self._control("resume", job, target, scope), protocol.ControlReply)
+
+    def skip(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
+        """Ends the sentence that is being heard."""
+        return self._ask(self._control("skip", job, target, scope), protocol.ControlReply)
+
     def history(self, last: int = 20) -> protocol.HistoryReply:
         """What was heard on the loudspeaker lately, the last one first."""
         return self._ask(protocol.History(id=self._id(), last=last), protocol.HistoryReply)

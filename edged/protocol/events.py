@@ -158,8 +158,14 @@ class CancelReply(Event, kw_only=True, frozen=True, tag="cancel_reply"):
     jobs: list[str]
 
 
+class ControlReply(Event, kw_only=True, frozen=True, tag="control_reply"):
+    """Answer to `control`: the job numbers that it changed something for."""
+
+    jobs: list[str]
+
+
 class JobInfo(msgspec.Struct, kw_only=True, frozen=True):
-    """One live job in `status_reply`; never its text. phase: text, waiting, synthesis or delivery."""
+    """One live job in `status_reply`; never its text. phase: text, waiting, synthesis, delivery or paused."""
 
     job: str
     client: str
@@ -329,6 +335,7 @@ AnyEvent = (
     | Explained
     | HistoryReply
     | CancelReply
+    | ControlReply
     | StatusReply
     | VoicesReply
     | StatsReply

@@ -142,6 +142,16 @@ class Cancel(Request, kw_only=True, frozen=True, tag="cancel"):
     scope: Literal["job", "mine", "all"] = "job"
 
 
+class Control(Cancel, kw_only=True, frozen=True, tag="control"):
+    """Pause, resume or skip a sentence of jobs on the loudspeaker, which are named as in `cancel`.
+
+    A paused job goes on with the sentence that was cut; meanwhile others are heard. skip: of the job that is
+    being heard.
+    """
+
+    do: Literal["pause", "resume", "skip"]
+
+
 class Part(Request, kw_only=True, frozen=True):
     """Fields of what is said of an open job, which is named as in `cancel`."""
 
@@ -209,6 +219,7 @@ AnyRequest = (
     | History
     | Explain
     | Cancel
+    | Control
     | Status
     | Voices
     | Stats
@@ -224,6 +235,7 @@ OPERATIONS: dict[str, type[Request]] = {
     "history": History,
     "explain": Explain,
     "cancel": Cancel,
+    "control": Control,
     "status": Status,
     "voices": Voices,
     "stats": Stats,
