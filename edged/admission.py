@@ -45,38 +45,8 @@ from edged.speech.options import FIELDS, Wish, entry_of, priority_of, wish
 from edged.stats import Stats, first_audio_ms, rtf
 from edged.text.explain import Account, Told
 from edged.text.script import Script
+from edged.tickets import Peer, Ticket, named
 from edged.voices.api import VoiceCard
-
-
-@dataclass(frozen=True, slots=True)
-class Peer:
-    """Who sent a request, and how it takes answers.
-
-    identity: the connection's ROUTER id; uid: peer user, -1 when unknown; delimited: it sends, and wants,
-    an empty frame before the header, as REQ sockets do.
-    """
-
-    identity: bytes
-    socket_type: str
-    uid: int = -1
-    pid: int = -1
-    delimited: bool = False
-
-
-@dataclass(slots=True, eq=False)
-class Ticket:
-    """A live job with what its client asked for."""
-
-    job: Job
-    peer: Peer
-    app: str  # the client's own name
-    reply: str
-    on_disconnect: str
-    format: str = ""
-    sample_rate: int = 0
-    stream: bool = False
-    audio: bytes | None = None  # the whole result, kept for reply=final
-    wish: Wish | None = None  # when it is to be heard; None off the loudspeaker
 
 
 @dataclass(frozen=True, slots=True)
@@ -372,37 +342,19 @@ class Admission:
 
     def cancel(self, request: protocol.Cancel, peer: Peer) -> list[str]:
         """Cancels what the request names; the job numbers that were cancelled by it."""
-        hit = self._named(request, peer)
+        hit = named(self.tickets.values(), request, peer)
         self._sinks.control(hit, "stop")  # or one would be heard for a moment when another one ends
         return [job.id for job in hit if job.cancel()]
 
     def control(self, request: protocol.Control, peer: Peer) -> list[str]:
         """Pauses, resumes or skips; the numbers of the jobs that it changed something for."""
-        return [job.id for job in self._sinks.control(self._named(request, peer), request.do)]
+        return [
+            job.id for job in self._sinks.control(named(self.tickets.values(), request, peer), request.do)
+        ]
 
     def _part_of(self, request: protocol.Part, peer: Peer) -> Job:
-        named = protocol.Cancel(client=request.client, job=request.job, target=request.target)
-        return self._named(named, peer)[0]
-
-    def _named(self, request: protocol.Cancel, peer: Peer) -> list[Job]:
-        """The live jobs that a request names: at least one, where it does not name all of a kind."""
-        if request.scope == "job" and not (request.job or request.target):
-            raise BadValue("no job is named", "give job, target, or scope=mine or all")
-        hit = [t.job for t in self.tickets.values() if not t.job.ended and self._means(request, peer, t)]
-        if request.scope == "job" and not hit:
-            raise UnknownJob(f"no live job {request.job or request.target!r}")
-        return hit
-
-    def _means(self, request: protocol.Cancel, peer: Peer, ticket: Ticket) -> bool:
-        same_connection = ticket.peer.identity == peer.identity
-        same_app = bool(request.client) and (ticket.app, ticket.peer.uid) == (request.client, peer.uid)
-        if request.scope == "all":
-            return True
-        if request.scope == "mine":
-            return same_connection or same_app
-        if request.job:
-            return ticket.job.id == request.job
-        return ticket.job.client_id == request.target and (same_connection or same_app)
+        wanted = protocol.Cancel(client=request.client, job=request.job, target=request.target)
+        return named(self.tickets.values(), wanted, peer)[0]
 
     def peer_gone(self, identity: bytes) -> None:
         """A connection ended: cancels its jobs that asked for it. No more text comes for the others."""

@@ -14,12 +14,13 @@ import msgspec
 import zmq
 
 from edged import protocol
-from edged.admission import Admission, Peer, Ticket
+from edged.admission import Admission
 from edged.errors import UnspeakableText
 from edged.job import Job, JobState
 from edged.log import event as log_event
 from edged.outgoing import Outgoing
 from edged.stats import first_audio_ms, rtf, waited_ms
+from edged.tickets import Peer, Ticket
 
 log = logging.getLogger("edged.server")
 

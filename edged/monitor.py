@@ -16,7 +16,7 @@ from typing import Any
 
 import zmq
 
-from edged.admission import Peer
+from edged.tickets import Peer
 
 WATCHED = zmq.EVENT_ACCEPTED | zmq.EVENT_DISCONNECTED | zmq.EVENT_HANDSHAKE_FAILED_AUTH
 # zmq_socket_monitor(3): the first frame is the event's number and value. pyzmq's own reader is not used,

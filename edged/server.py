@@ -23,7 +23,7 @@ import msgspec
 import zmq
 
 from edged import __version__, protocol
-from edged.admission import Admission, Peer
+from edged.admission import Admission
 from edged.delivery import Delivery
 from edged.desk import Desk
 from edged.endpoints import Endpoints
@@ -35,6 +35,7 @@ from edged.notices import Seldom
 from edged.outgoing import Outgoing
 from edged.settings import Limits
 from edged.threads import Pulse, name_thread
+from edged.tickets import Peer
 
 T = TypeVar("T")
 log = logging.getLogger("edged.server")

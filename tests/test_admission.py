@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from edged.admission import Admission, Peer, Sinks, Ticket
+from edged.admission import Admission, Sinks
 from edged.controls import COMMON
 from edged.errors import BadValue
 from edged.forecast import Forecast
@@ -14,6 +14,7 @@ from edged.job import Job, Priority
 from edged.protocol import Speak, Speech, Synthesize
 from edged.settings import ClientDefaults, Limits
 from edged.speech.options import FIELDS, wish
+from edged.tickets import Peer, Ticket
 from edged.voices.api import VoiceCard
 from tests.test_job import Recorder
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import zmq
 
-from edged.admission import Admission, Peer, Sinks, Ticket
+from edged.admission import Admission, Sinks
 from edged.delivery import Delivery
 from edged.errors import UnspeakableText
 from edged.forecast import Forecast
@@ -17,6 +17,7 @@ from edged.job import Job
 from edged.outgoing import Outgoing
 from edged.protocol import Mark
 from edged.settings import Limits
+from edged.tickets import Peer, Ticket
 from tests.test_job import Recorder, make_job
 
 

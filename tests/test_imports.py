@@ -36,6 +36,7 @@ PARTS = {
         "open_jobs",
         "outgoing",
         "params",
+        "tickets",
     },
     "worker": {"worker", "outflow"},
     "watchdog": {"watchdog", "pressure", "footprint", "faults"},
