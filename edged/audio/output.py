@@ -24,6 +24,7 @@ from edged.threads import hurry
 T = TypeVar("T")
 
 STALL_S = 0.5  # no callback for so long: the device is gone, though PortAudio says nothing
+STALL_SHARE = 0.4  # of the latency, where that is longer: a device asks for a quarter of it at a time
 START_GRACE_S = 3.0  # the same just after opening: a sleeping sink takes up to 2 s to ask for more
 STALL_LOOKS = 5  # and so many looks in a row, so that a process that was stopped does not blame the device
 CLOSE_WAIT_S = 1.0
@@ -139,7 +140,8 @@ class Output:
             self._seen, self._since, self._looks = self._beats, now, 0
             return False
         self._looks += 1
-        limit = START_GRACE_S if now - self._opened < START_GRACE_S else STALL_S
+        usual = max(STALL_S, STALL_SHARE * self.latency_s)
+        limit = START_GRACE_S if now - self._opened < START_GRACE_S else usual
         return self._looks >= STALL_LOOKS and now - self._since > limit
 
     @classmethod
