@@ -105,6 +105,19 @@ def test_a_cut_behind_other_audio_leaves_that_whole() -> None:
     assert ring.read == 900
 
 
+def test_cuts_in_any_order_and_within_each_other_are_one() -> None:
+    ring = Ring(1000, 1)
+    ring.write(ramp(0, 900))
+    ring.cut(600, 700)
+    ring.cut(200, 300)
+    ring.cut(550, 900)
+    heard = np.concatenate([read(ring, 70)[:, 0] for _ in range(10)])
+    expected = np.concatenate([ramp(0, 200), ramp(300, 250)])
+    assert np.array_equal(heard[: len(expected)], expected)
+    assert (heard[len(expected) :] == 0).all()
+    assert (ring.read, ring.backlog) == (900, 0)
+
+
 @given(
     cuts=st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 400)), max_size=4),
     sizes=st.lists(st.integers(1, 300), min_size=1, max_size=10),

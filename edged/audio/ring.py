@@ -92,9 +92,17 @@ class Ring:
         """
         end = min(end, self._written)
         self._floor = max(self._floor, end)
-        if end > max(start, self._read):
-            read = self._read
-            self._cuts = (*(cut for cut in self._cuts if cut[1] > read), (start, end))
+        read = self._read
+        if end <= max(start, read):
+            return
+        # In order and apart, as the reader takes them one after the other.
+        apart: list[tuple[int, int]] = []
+        for cut in sorted((*(cut for cut in self._cuts if cut[1] > read), (start, end))):
+            if apart and cut[0] < apart[-1][1]:
+                apart[-1] = (apart[-1][0], max(cut[1], apart[-1][1]))
+            else:
+                apart.append(cut)
+        self._cuts = tuple(apart)
 
     def skip_to(self, position: int) -> None:
         """Takes out everything before `position`."""
