@@ -353,6 +353,8 @@ class Admission:
         ]
 
     def _part_of(self, request: protocol.Part, peer: Peer) -> Job:
+        if not (request.job or request.target):
+            raise BadValue(f"{request.__struct_config__.tag} needs a job", "give job or target")
         wanted = protocol.Cancel(client=request.client, job=request.job, target=request.target)
         return named(self.tickets.values(), wanted, peer)[0]
 

@@ -51,7 +51,8 @@ def named(tickets: Iterable[Ticket], request: protocol.Cancel, peer: Peer) -> li
     Raises `BadValue` where it names none, `UnknownJob` where there is none of that name.
     """
     if request.scope == "job" and not (request.job or request.target):
-        raise BadValue("no job is named", "give job, target, or scope=mine or all")
+        operation = request.__struct_config__.tag
+        raise BadValue(f"{operation} needs a job", "give job, target, or scope=mine or all")
     hit = [t.job for t in tickets if not t.job.ended and _means(request, peer, t)]
     if request.scope == "job" and not hit:
         raise UnknownJob(f"no live job {request.job or request.target!r}")

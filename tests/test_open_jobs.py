@@ -143,6 +143,8 @@ def test_one_that_says_nothing_at_all_fails(socket: zmq.Socket[bytes]) -> None:
         ({"op": "append", "target": "strange", "text": "x"}, "unknown_job"),
         ({"op": "close", "job": "strange"}, "unknown_job"),
         ({"op": "append", "target": "closed"}, "bad_value"),
+        ({"op": "append", "text": "x"}, "bad_value"),
+        ({"op": "control", "do": "pause"}, "bad_value"),
         ({"op": "synthesize", "open": True, "text": "<speak>x</speak>", "markup": "ssml"}, "bad_value"),
     ],
 )
