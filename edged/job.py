@@ -111,10 +111,15 @@ class Params:
 
 @dataclass(frozen=True, slots=True)
 class AudioChunk:
-    """Mono float32 samples at the voice's rate, owned by the receiver; `last` ends the job's audio."""
+    """Mono float32 samples at the voice's rate, owned by the receiver; `last` ends the job's audio.
+
+    utterance: whose they are. take: how often the job had been sent back (`Sink`) when they were made.
+    """
 
     samples: Samples
     last: bool = False
+    utterance: int = 0
+    take: int = 0
 
 
 class Sink(Protocol):
@@ -177,6 +182,7 @@ class Job:
     on_start: Callable[[Job], None] | None = None
     on_end: Callable[[Job], None] | None = None
     on_mark: Callable[[Job, str, float], None] | None = None
+    on_turn: Callable[[Job, bool, float], None] | None = None
     _announced: bool = False
     _state: JobState = JobState.QUEUED
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -227,6 +233,11 @@ class Job:
         self.marks.append((name, time_s))
         if self.on_mark is not None and not self.ended:
             self.on_mark(self, name, time_s)
+
+    def tell_turn(self, paused: bool, position_s: float) -> None:
+        """Any thread: on the loudspeaker it fell silent (paused), or is heard again, so far into its audio."""
+        if self.on_turn is not None and not self.ended:
+            self.on_turn(self, paused, position_s)
 
     def warn(self, text: str) -> None:
         """Text or engine thread: a warning for the client, which is told each one once."""

@@ -11,7 +11,9 @@ from edged.audio.line import Line
 LOOK_S = 0.1  # how often the player looks at a playing stream, at least; the stall timer counts on it
 IDLE_LOOK_S = 0.25  # the same when the stream is open and nothing plays
 FULL_S = 0.05  # pause while the ring is full: it holds 40 times that
-SOON_S = 0.01  # pause while the device warms up or a job is cut out: this is latency that is heard
+SOON_S = (
+    0.01  # pause while the device warms up or a job is cut out or silenced: this is latency that is heard
+)
 
 
 def pause_s(speaker: Loudspeaker, line: Line, stopping: bool) -> float | None:
@@ -20,6 +22,8 @@ def pause_s(speaker: Loudspeaker, line: Line, stopping: bool) -> float | None:
     if output is None:
         return None
     if stopping:
+        return SOON_S
+    if line.unsettled:
         return SOON_S
     wait = LOOK_S if line.busy else IDLE_LOOK_S
     if writer is not None and writer.has_audio:

@@ -19,10 +19,10 @@ from time import monotonic
 
 from edged import errors
 from edged.audio.device import Loudspeaker, ring_frames
-from edged.audio.line import Line
+from edged.audio.line import Line, SendBack
 from edged.audio.output import CLOSE_WAIT_S
 from edged.audio.pace import pause_s
-from edged.audio.segment import PlayerSink
+from edged.audio.segment import How, PlayerSink
 from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row
 from edged.job import AudioChunk, Job
@@ -45,8 +45,10 @@ class Player:
         wake: Callable[[], None],
         sample_rate: int = 24_000,
         arena: Arena | None = None,
+        send_back: SendBack = lambda job, utterance, take: None,
     ) -> None:
-        """sample_rate: the voice's, tried when the device does not take 48 kHz. arena: has the ring."""
+        """sample_rate: the voice's, tried when the device does not take 48 kHz. arena: has the ring.
+        send_back: has a job spoken anew from an utterance on."""
         memory = None
         if arena is not None and settings.enabled:
             frames, _ = ring_frames(settings, RING_RATE)
@@ -57,7 +59,7 @@ class Player:
         self._wake = wake
         self._speaker = Loudspeaker(settings, sample_rate, memory)
         self._changed = threading.Condition()  # its lock guards all that follows and every sink
-        self._line = Line()
+        self._line = Line(send_back)
         self._poked = self._want_open = self._want_probe = False
         self._stop_at: float | None = None
         self._idle_since = 0.0
@@ -112,14 +114,64 @@ class Player:
             self._thread.join(drain_s + self._speaker.tail_s + 2.0 * CLOSE_WAIT_S)
         self._fail(self._everybody(), errors.ShuttingDown, "the daemon stopped while the job was played")
 
+    # -- while it is heard: any thread ------------------------------------------------------------
+
+    def pause(self, job: Job) -> bool:
+        """Silences a job within a callback and the latency, until it is resumed; others go on. What of it was
+        not heard waits. False for one that is paused already, has ended or is none of the loudspeaker's."""
+        return self._do(job, lambda sink: self._line.pause(sink, self._speaker.ring))
+
+    def resume(self, job: Job, how: How = "exact") -> bool:
+        """Lets a job be heard again when it is its turn: from where it was, from the beginning of that
+        utterance ("sentence"), or from its own ("restart"). False for one that is not paused."""
+        return self._do(job, lambda sink: self._line.resume(sink, how))
+
+    def skip(self, job: Job) -> bool:
+        """Goes on with the next utterance; the job ends where there is none. False while none is heard."""
+        return self._do(job, lambda sink: self._line.skip(sink, self._speaker.ring))
+
+    def hold(self, held: bool) -> None:
+        """Whether jobs that have not begun must wait."""
+        with self._changed:
+            self._line.hold(held)
+            self._poke()
+        self._wake()
+
+    def position_s(self, job: Job) -> float | None:
+        """How much of a job's audio was heard, in seconds; None before it had its turn."""
+        with self._changed:
+            sink, output = job.sink, self._speaker.output
+            if not isinstance(sink, PlayerSink) or not (sink.begun or sink.start is not None):
+                return None
+            return sink.heard_s(self._speaker.ring.read - (output.latency_frames if output else 0))
+
+    def _do(self, job: Job, what: Callable[[PlayerSink], bool]) -> bool:
+        with self._changed:
+            sink = job.sink
+            if not isinstance(sink, PlayerSink) or sink.dropped or job.ended or not what(sink):
+                return False
+            self._idle_since = monotonic()
+            self._poke()
+        self._tell()
+        self._wake()
+        return True
+
+    def _tell(self) -> None:
+        """Tells of the jobs that fell silent or are heard again."""
+        with self._changed:
+            turns, self._line.turns = self._line.turns, []
+        for turn in turns:
+            turn.job.tell_turn(turn.paused, turn.position_s)
+
     # -- called by sinks ------------------------------------------------------------------------
 
     def may_write(self, sink: PlayerSink) -> bool:
-        return self._line.writer in (None, sink) and sink.queued_s < self._settings.buffer_s
+        turn = sink.paused or self._line.front in (None, sink)
+        return turn and sink.queued_s < self._settings.buffer_s
 
     def put(self, sink: PlayerSink, chunk: AudioChunk) -> None:
         with self._changed:
-            if sink.dropped or sink.job.ended:
+            if sink.dropped or sink.job.ended or chunk.take != sink.take:
                 return
             sink.queue(chunk)
             self._line.join(sink)
@@ -188,6 +240,13 @@ class Player:
 
     def _feed(self) -> None:
         """Moves the writing job's audio until the ring is full or there is no more."""
+        with self._changed:
+            output = self._speaker.output
+            reading, frames, margin = output is not None, 0, 0
+            if output is not None:
+                frames, margin = output.frames, 2 * output.latency_frames
+            self._line.settle(reading, frames, margin)
+        self._tell()
         moved = True
         while moved:
             with self._changed:
@@ -221,6 +280,7 @@ class Player:
             if self._line.busy or heard:
                 self._idle_since = now
             idle = now - self._idle_since > max(self._settings.keep_open_s, self._speaker.tail_s)
+        self._tell()
         for sink in heard:
             sink.job.done()
         if idle:

@@ -4,7 +4,7 @@ Positions are absolute: they count frames since the ring was made and never go b
 the range [start, end) for ever and no index needs a lap number. Each position has exactly one thread
 that stores it, and storing a Python int (or tuple) is atomic; that is all the synchronisation there is.
 The reader never locks, logs or makes an array: it copies, multiplies in place and stores ints.
-Neighbours: `segment` writes, `output` reads, `line` cuts, `player` rewinds.
+Neighbours: `segment` writes, `output` reads, `line` and `recall` cut, `player` rewinds.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ class Ring:
         self._read = 0  # stored by the reader only
         self._cuts: tuple[tuple[int, int], ...] = ()  # stored by the writer's side only
         self._floor = 0  # no rewinding to before here; stored by the writer's side only
+        self._jump = (0, 0)  # stored by the reader only
         self._starving = False
 
     @property
@@ -52,6 +53,14 @@ class Ring:
     def read(self) -> int:
         """Everything before this position has been handed to the device or was cut out."""
         return self._read
+
+    @property
+    def jump(self) -> tuple[int, int]:
+        """The last cut that the reader came to: its end, and where it left the audio (the fade follows).
+
+        It is there before `read` tells that the end was passed.
+        """
+        return self._jump
 
     @property
     def room(self) -> int:
@@ -92,9 +101,25 @@ class Ring:
         """
         end = min(end, self._written)
         self._floor = max(self._floor, end)
-        if end > max(start, self._read):
-            read = self._read
-            self._cuts = (*(cut for cut in self._cuts if cut[1] > read), (start, end))
+        read = self._read
+        if end <= max(start, read):
+            return
+        # In order and apart, as the reader takes them one after the other.
+        apart: list[tuple[int, int]] = []
+        for cut in sorted((*(cut for cut in self._cuts if cut[1] > read), (start, end))):
+            if apart and cut[0] < apart[-1][1]:
+                apart[-1] = (apart[-1][0], max(cut[1], apart[-1][1]))
+            else:
+                apart.append(cut)
+        self._cuts = tuple(apart)
+
+    def copy(self, start: int, end: int) -> Samples:
+        """The mono audio of [start, end), which was not overwritten yet. Must exclude the writer."""
+        at = start % self.frames
+        spoken = self._spoken[:, 0]
+        return np.concatenate(
+            (spoken[at : at + end - start], spoken[: max(0, at + end - start - self.frames)])
+        )
 
     def skip_to(self, position: int) -> None:
         """Takes out everything before `position`."""
@@ -141,6 +166,7 @@ class Ring:
                 if read + count < start:
                     read += count
                     break  # `out` is full before the cut is reached
+            self._jump = (end, max(start, read))
             read = end
         count = min(written - read, wanted - filled)
         self._copy(read, out, filled, count)
