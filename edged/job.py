@@ -235,7 +235,7 @@ class Job:
             self.on_mark(self, name, time_s)
 
     def tell_turn(self, paused: bool, position_s: float) -> None:
-        """Any thread: on the loudspeaker it fell silent (paused), or is heard again, so far into its audio."""
+        """Any thread: it fell silent on the loudspeaker, or is heard again, so far into its audio."""
         if self.on_turn is not None and not self.ended:
             self.on_turn(self, paused, position_s)
 

@@ -28,9 +28,11 @@ VOICE = 24_000
 
 
 @contextlib.contextmanager
-def playing(wake: Any = lambda: None, **settings: Any) -> Iterator[Player]:
+def playing(
+    wake: Any = lambda: None, send_back: Any = lambda job, utterance, take: None, **settings: Any
+) -> Iterator[Player]:
     # The latency lets the tests pass on a machine that is busy with others.
-    player = Player(Audio(device="pulse", **{"latency_ms": 150, **settings}), wake)
+    player = Player(Audio(device="pulse", **{"latency_ms": 150, **settings}), wake, send_back=send_back)
     player.start()
     try:
         yield player

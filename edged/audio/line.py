@@ -1,22 +1,18 @@
 """The jobs in line for the loudspeaker: which one writes, which wait, which are heard or paused.
 
 No thread of its own: all of it is guarded by the lock of its one owner, `player`, but for `front`, which
-the engine thread reads. Neighbours: `segment` is a job's audio, `recall` brings it back from the ring.
+the engine thread reads. Neighbours: `segment` is a job's audio; `remote` pauses jobs and resumes them.
 """
 
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Callable
 from dataclasses import dataclass
 
 from edged.audio.recall import Recall
 from edged.audio.ring import Ring
-from edged.audio.segment import How, PlayerSink
+from edged.audio.segment import PlayerSink
 from edged.job import Job
-
-# Has a job spoken anew from an utterance on, in chunks of that take (`edged.engines.Engines.send_back`).
-SendBack = Callable[[Job, int, int], None]
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,40 +27,40 @@ class Turn:
 class Line:
     """writer: has claimed the loudspeaker; None only when nobody waits for it, or nobody may have it.
     playing: with audio in the ring, in its order; the writer is among them once its first sample is there.
-    front: whose audio is needed next. held: whoever comes waits. turns: yet to be told.
+    front: whose audio is needed next. waiting: in the order of their arrival. held: those that wait go on
+    waiting. recall: what is on its way back from the ring. turns: yet to be told.
     """
 
-    def __init__(self, send_back: SendBack) -> None:
+    def __init__(self) -> None:
         self.writer: PlayerSink | None = None
         self.front: PlayerSink | None = None
         self.playing: list[PlayerSink] = []
         self.turns: list[Turn] = []
         self.held = False
-        self._waiting: list[PlayerSink] = []  # in the order of their arrival
-        self._paused: list[PlayerSink] = []
-        self._recall: Recall | None = None
+        self.waiting: list[PlayerSink] = []
+        self.paused: list[PlayerSink] = []
+        self.recall: Recall | None = None
         self._arrivals = 0
-        self._send_back = send_back
 
     @property
     def busy(self) -> bool:
-        return bool(self.playing or self.writer or self._recall)
+        return bool(self.playing or self.writer or self.recall)
 
     @property
     def current(self) -> list[PlayerSink]:
         """Those that a device which goes away takes with it."""
-        back = [part.sink for part in self._recall.parts] if self._recall else []
+        back = [part.sink for part in self.recall.parts] if self.recall else []
         return list(dict.fromkeys([*self.playing, *back, *([self.writer] if self.writer else [])]))
 
     @property
     def everybody(self) -> list[PlayerSink]:
-        return [*self.current, *self._waiting, *self._paused]
+        return [*self.current, *self.waiting, *self.paused]
 
     @property
     def unsettled(self) -> bool:
         """Something is to be told as soon as it is heard."""
         return bool(
-            self._recall or any(s.sounding for s in self.playing) or any(s.silent for s in self._paused)
+            self.recall or any(s.sounding for s in self.playing) or any(s.silent for s in self.paused)
         )
 
     def join(self, sink: PlayerSink) -> None:
@@ -73,7 +69,7 @@ class Line:
             self._arrivals += 1
             sink.arrival = self._arrivals
         if sink not in self.everybody:
-            self._place(sink)
+            self.place(sink)
 
     def leave(self, sink: PlayerSink, ring: Ring) -> bool:
         """Takes a job's audio out, wherever it is; True when a part of it was in the ring."""
@@ -82,7 +78,7 @@ class Line:
             if sink.end is None:
                 ring.promised = False
             ring.cut(sink.start, ring.written if sink.end is None else sink.end)
-        self._take_out(sink)
+        self.take_out(sink)
         return inside
 
     def pump(self, ring: Ring, rate: int) -> bool:
@@ -95,7 +91,7 @@ class Line:
             self.playing.append(sink)
         if sink.end is not None:
             self.writer = None
-            self._choose()
+            self.choose()
         return moved
 
     def heard(self, read: int, frames: int, latency_frames: int) -> list[PlayerSink]:
@@ -117,9 +113,9 @@ class Line:
             if frames >= sink.left_at + latency_frames:
                 ended.append(sink)
         self.playing = self.playing[len(ended) :]
-        for sink in self._paused:
+        for sink in self.paused:
             if sink.silent and frames >= sink.left_at + latency_frames:
-                self._tell_paused(sink)
+                self.tell_paused(sink)
         return ended
 
     def rewound(self) -> None:
@@ -133,7 +129,7 @@ class Line:
         ahead_s: until a sample that is written now is heard. It holds for the writer only: those that
         wait may get their turn sooner, when the audio before them is cancelled.
         """
-        waits = [(sink, latency_s) for sink in self._waiting if not sink.begun]
+        waits = [(sink, latency_s) for sink in self.waiting if not sink.begun]
         if self.writer is not None and self.writer.start is None and not self.writer.begun:
             waits.insert(0, (self.writer, ahead_s))
         late = []
@@ -144,138 +140,29 @@ class Line:
                 late.append((sink, text))
         return late
 
-    # -- pausing --------------------------------------------------------------------------------
-
-    def hold(self, held: bool) -> None:
-        self.held = held
-        self._choose()
-
-    def pause(self, sink: PlayerSink, ring: Ring) -> bool:
-        """Silences a job until it is resumed; False when it is paused already."""
-        if sink.paused or sink.job.ended:
-            return False
-        sink.paused = sink.silent = True
-        sink.sounding = False
-        if sink in self.playing:
-            self._call_back(sink, ring)
-        elif not self._on_its_way(sink):
-            if sink in self.everybody:
-                self._take_out(sink)
-                self._paused.append(sink)
-                self._choose()
-            self._tell_paused(sink)
-        return True
-
-    def resume(self, sink: PlayerSink, how: How) -> bool:
-        """It is heard again, when it is its turn; False when it was not paused."""
-        if not sink.paused:
-            return False
-        sink.paused, sink.sounding, sink.how = False, True, how
-        if not self._on_its_way(sink):
-            if sink.silent:
-                self._tell_paused(sink)
-            inside = sink in self._paused
-            self._take_out(sink)
-            self._go_on(sink, inside)
-        return True
-
-    def skip(self, sink: PlayerSink, ring: Ring) -> bool:
-        """Ends the utterance that is heard; False when none is."""
-        if sink in self.playing and sink.heard(ring.read):
-            sink.skipping = True
-            self._call_back(sink, ring)
-            return True
-        if self._on_its_way(sink):
-            sink.skipping = True
-            return True
-        if not (sink.paused and sink.begun):
-            return False
-        self._sent(sink, sink.skip())
-        return True
-
-    def settle(self, reading: bool, frames: int, margin: int) -> None:
-        """Gives the sinks what comes back from the ring, once the reader has left it.
-
-        reading, frames: a device is open, and asked for so many frames so far. margin: as in `Recall.left`.
-        """
-        for sink in self._paused:
-            if sink.silent and not reading:
-                self._tell_paused(sink)
-        recall = self._recall
-        left = recall.left(reading, margin) if recall is not None else None
-        if recall is None or left is None:
-            return
-        self._recall = None
-        for part in recall.parts:
-            sink = part.sink
-            if sink.dropped:
-                continue
-            heard = sink.start is not None and left > sink.start
-            sink.take_back(part.at, part.audio, left)
-            if sink.skipping:
-                sink.skipping = False
-                self._sent(sink, sink.skip())
-            sink.left_at = frames if heard else frames - margin
-            if sink.paused:
-                self._paused.append(sink)
-                continue
-            if sink.silent:
-                self._tell_paused(sink)
-            self._go_on(sink, True)
-        self._choose()
-
-    def _on_its_way(self, sink: PlayerSink) -> bool:
-        return self._recall is not None and any(part.sink is sink for part in self._recall.parts)
-
-    def _call_back(self, sink: PlayerSink, ring: Ring) -> None:
-        """All audio in the ring from that of a job on goes back to its sinks."""
-        at = self.playing.index(sink)
-        sinks, self.playing = self.playing[at:], self.playing[:at]
-        if self._recall is None:
-            self._recall = Recall(ring)
-        self._recall.add(sinks)
-        for one in sinks:
-            one.left_at = 0
-        writer, self.writer = self.writer, None
-        if writer is not None and writer not in sinks:
-            self._place(writer)
-        self._choose()
-
-    def _go_on(self, sink: PlayerSink, joined: bool) -> None:
-        """joined: it has audio, or its end."""
-        how, sink.how = sink.how, "exact"
-        again = sink.go_on(how)
-        self._sent(sink, again)
-        if joined and again is None:
-            self._place(sink)
-
-    def _sent(self, sink: PlayerSink, utterance: int | None) -> None:
-        if utterance is not None:
-            self._send_back(sink.job, utterance, sink.take)
-
-    def _tell_paused(self, sink: PlayerSink) -> None:
+    def tell_paused(self, sink: PlayerSink) -> None:
         sink.left_at, sink.silent = 0, False
         self.turns.append(Turn(sink.job, True, sink.heard_s(0)))
 
     # -- turns ----------------------------------------------------------------------------------
 
-    def _place(self, sink: PlayerSink) -> None:
+    def place(self, sink: PlayerSink) -> None:
         if sink.paused:
-            self._paused.append(sink)
+            self.paused.append(sink)
         else:
-            insort(self._waiting, sink, key=lambda one: one.arrival)
-        self._choose()
+            insort(self.waiting, sink, key=lambda one: one.arrival)
+        self.choose()
 
-    def _take_out(self, sink: PlayerSink) -> None:
-        for sinks in (self.playing, self._waiting, self._paused):
+    def take_out(self, sink: PlayerSink) -> None:
+        for sinks in (self.playing, self.waiting, self.paused):
             if sink in sinks:
                 sinks.remove(sink)
         if self.writer is sink:
             self.writer = None
-        self._choose()
+        self.choose()
 
-    def _choose(self) -> None:
+    def choose(self) -> None:
         """The next one writes, if it may."""
-        if self.writer is None and self._waiting and not self.held and self._recall is None:
-            self.writer = self._waiting.pop(0)
-        self.front = self.writer or (self._waiting[0] if self._waiting else None)
+        if self.writer is None and self.waiting and not self.held and self.recall is None:
+            self.writer = self.waiting.pop(0)
+        self.front = self.writer or (self.waiting[0] if self.waiting else None)

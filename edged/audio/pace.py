@@ -11,9 +11,7 @@ from edged.audio.line import Line
 LOOK_S = 0.1  # how often the player looks at a playing stream, at least; the stall timer counts on it
 IDLE_LOOK_S = 0.25  # the same when the stream is open and nothing plays
 FULL_S = 0.05  # pause while the ring is full: it holds 40 times that
-SOON_S = (
-    0.01  # pause while the device warms up or a job is cut out or silenced: this is latency that is heard
-)
+SOON_S = 0.01  # pause while the device warms up, or a job is cut out or silenced: this is heard
 
 
 def pause_s(speaker: Loudspeaker, line: Line, stopping: bool) -> float | None:

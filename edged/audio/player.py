@@ -19,10 +19,11 @@ from time import monotonic
 
 from edged import errors
 from edged.audio.device import Loudspeaker, ring_frames
-from edged.audio.line import Line, SendBack
+from edged.audio.line import Line
 from edged.audio.output import CLOSE_WAIT_S
 from edged.audio.pace import pause_s
-from edged.audio.segment import How, PlayerSink
+from edged.audio.remote import Remote, SendBack
+from edged.audio.segment import PlayerSink
 from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row
 from edged.job import AudioChunk, Job
@@ -54,12 +55,14 @@ class Player:
             frames, _ = ring_frames(settings, RING_RATE)
             memory = arena.array("ring", (frames, RING_CHANNELS), owner="player")
             arena.note(bound_row("audio.buffer_s", int(settings.buffer_s * sample_rate) * 4))
-        self.volume = settings.volume  # the server thread sets another
+        self.volume = settings.volume
+        self.muted = False
         self._settings = settings
         self._wake = wake
         self._speaker = Loudspeaker(settings, sample_rate, memory)
         self._changed = threading.Condition()  # its lock guards all that follows and every sink
-        self._line = Line(send_back)
+        self._line = Line()
+        self.remote = Remote(self._line, self._speaker, self._changed, self._poke, wake, send_back)
         self._poked = self._want_open = self._want_probe = False
         self._stop_at: float | None = None
         self._idle_since = 0.0
@@ -102,7 +105,7 @@ class Player:
                 self._want_probe = True
             self._want_open = True
             self._poke()
-        return PlayerSink(self, job, sample_rate, job.params.volume * self.volume)
+        return PlayerSink(self, job, sample_rate, 0.0 if self.muted else job.params.volume * self.volume)
 
     def close(self, drain_s: float = 0.0) -> None:
         """Lets jobs that are being played finish for `drain_s`, fails the rest, closes the device."""
@@ -114,54 +117,13 @@ class Player:
             self._thread.join(drain_s + self._speaker.tail_s + 2.0 * CLOSE_WAIT_S)
         self._fail(self._everybody(), errors.ShuttingDown, "the daemon stopped while the job was played")
 
-    # -- while it is heard: any thread ------------------------------------------------------------
+    def set_volume(self, volume: float) -> None:
+        """Any thread: the linear gain of the jobs that come from here on."""
+        self.volume = volume
 
-    def pause(self, job: Job) -> bool:
-        """Silences a job within a callback and the latency, until it is resumed; others go on. What of it was
-        not heard waits. False for one that is paused already, has ended or is none of the loudspeaker's."""
-        return self._do(job, lambda sink: self._line.pause(sink, self._speaker.ring))
-
-    def resume(self, job: Job, how: How = "exact") -> bool:
-        """Lets a job be heard again when it is its turn: from where it was, from the beginning of that
-        utterance ("sentence"), or from its own ("restart"). False for one that is not paused."""
-        return self._do(job, lambda sink: self._line.resume(sink, how))
-
-    def skip(self, job: Job) -> bool:
-        """Goes on with the next utterance; the job ends where there is none. False while none is heard."""
-        return self._do(job, lambda sink: self._line.skip(sink, self._speaker.ring))
-
-    def hold(self, held: bool) -> None:
-        """Whether jobs that have not begun must wait."""
-        with self._changed:
-            self._line.hold(held)
-            self._poke()
-        self._wake()
-
-    def position_s(self, job: Job) -> float | None:
-        """How much of a job's audio was heard, in seconds; None before it had its turn."""
-        with self._changed:
-            sink, output = job.sink, self._speaker.output
-            if not isinstance(sink, PlayerSink) or not (sink.begun or sink.start is not None):
-                return None
-            return sink.heard_s(self._speaker.ring.read - (output.latency_frames if output else 0))
-
-    def _do(self, job: Job, what: Callable[[PlayerSink], bool]) -> bool:
-        with self._changed:
-            sink = job.sink
-            if not isinstance(sink, PlayerSink) or sink.dropped or job.ended or not what(sink):
-                return False
-            self._idle_since = monotonic()
-            self._poke()
-        self._tell()
-        self._wake()
-        return True
-
-    def _tell(self) -> None:
-        """Tells of the jobs that fell silent or are heard again."""
-        with self._changed:
-            turns, self._line.turns = self._line.turns, []
-        for turn in turns:
-            turn.job.tell_turn(turn.paused, turn.position_s)
+    def mute(self, muted: bool) -> None:
+        """Any thread: jobs that come from here on are played in silence."""
+        self.muted = muted
 
     # -- called by sinks ------------------------------------------------------------------------
 
@@ -203,6 +165,7 @@ class Player:
                     self._changed.wait(pause_s(self._speaker, self._line, self._stop_at is not None))
                 self._poked = False
             try:
+                self.remote.settle()
                 self._serve_device()
                 self._feed()
                 self._settle(monotonic())
@@ -240,13 +203,6 @@ class Player:
 
     def _feed(self) -> None:
         """Moves the writing job's audio until the ring is full or there is no more."""
-        with self._changed:
-            output = self._speaker.output
-            reading, frames, margin = output is not None, 0, 0
-            if output is not None:
-                frames, margin = output.frames, 2 * output.latency_frames
-            self._line.settle(reading, frames, margin)
-        self._tell()
         moved = True
         while moved:
             with self._changed:
@@ -280,7 +236,7 @@ class Player:
             if self._line.busy or heard:
                 self._idle_since = now
             idle = now - self._idle_since > max(self._settings.keep_open_s, self._speaker.tail_s)
-        self._tell()
+        self.remote.tell()
         for sink in heard:
             sink.job.done()
         if idle:

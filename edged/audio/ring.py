@@ -116,10 +116,8 @@ class Ring:
     def copy(self, start: int, end: int) -> Samples:
         """The mono audio of [start, end), which was not overwritten yet. Must exclude the writer."""
         at = start % self.frames
-        spoken = self._spoken[:, 0]
-        return np.concatenate(
-            (spoken[at : at + end - start], spoken[: max(0, at + end - start - self.frames)])
-        )
+        first = self._spoken[at : at + end - start, 0]
+        return np.concatenate((first, self._spoken[: end - start - len(first), 0]))
 
     def skip_to(self, position: int) -> None:
         """Takes out everything before `position`."""
