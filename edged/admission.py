@@ -86,7 +86,7 @@ class Admission:
 
     state: starting until `open`, then ready, at last draining (set by the service). over_budget: why no job
     is taken for want of memory, "" while there is enough (set by the watchdog). reading: how texts are read
-    where a request does not say. on_start, on_end, on_mark: told of a job, on any thread.
+    where a request does not say. on_start, on_end, on_mark, on_turn: told of a job, on any thread.
     """
 
     def __init__(
@@ -95,6 +95,7 @@ class Admission:
         on_start: Callable[[Job], None],
         on_end: Callable[[Job], None],
         on_mark: Callable[[Job, str, float], None] | None = None,
+        on_turn: Callable[[Job, bool, float], None] | None = None,
     ) -> None:
         self.state = "starting"
         self.over_budget = ""
@@ -107,6 +108,7 @@ class Admission:
         self._on_start = on_start
         self._on_end = on_end
         self._on_mark = on_mark
+        self._on_turn = on_turn
         self._prefix = os.urandom(2).hex()
         self._count = 0
 
@@ -275,6 +277,7 @@ class Admission:
             on_start=self._on_start,
             on_end=self._on_end,
             on_mark=self._on_mark,
+            on_turn=self._on_turn,
         )
         job.timeline.received = now
         return job
@@ -283,14 +286,19 @@ class Admission:
 
     def cancel(self, request: protocol.Cancel, peer: Peer) -> list[str]:
         """Cancels what the request names; the job numbers that were cancelled by it."""
+        return [job.id for job in self.meant(request, peer) if job.cancel()]
+
+    def meant(self, request: protocol.Cancel | protocol.Control, peer: Peer) -> list[Job]:
+        """The live jobs that a request names, the oldest first. Raises `UnknownJob`."""
         if request.scope == "job" and not (request.job or request.target):
-            raise BadValue("cancel needs a job", "give job, target, or scope=mine or all")
-        hit = [t for t in self.tickets.values() if not t.job.ended and self._means(request, peer, t)]
+            what = request.do if isinstance(request, protocol.Control) else "cancel"
+            raise BadValue(f"{what} needs a job", "give job, target, or scope=mine or all")
+        hit = [t.job for t in self.tickets.values() if not t.job.ended and self._means(request, peer, t)]
         if request.scope == "job" and not hit:
             raise UnknownJob(f"no live job {request.job or request.target!r}")
-        return [t.job.id for t in hit if t.job.cancel()]
+        return hit
 
-    def _means(self, request: protocol.Cancel, peer: Peer, ticket: Ticket) -> bool:
+    def _means(self, request: protocol.Cancel | protocol.Control, peer: Peer, ticket: Ticket) -> bool:
         same_connection = ticket.peer.identity == peer.identity
         same_app = bool(request.client) and (ticket.app, ticket.peer.uid) == (request.client, peer.uid)
         if request.scope == "all":

@@ -17,8 +17,19 @@ from edged import __version__, protocol
 from edged.admission import Admission
 from edged.engine.plan import PlanRow, joined
 from edged.errors import EdgedError
-from edged.job import JobState
+from edged.job import Job, JobState
 from edged.meter import Meter
+
+
+class Remote(Protocol):
+    """What the desk tells about the jobs that are heard."""
+
+    @property
+    def held(self) -> bool: ...
+
+    def is_paused(self, job: Job) -> bool: ...
+
+    def position_s(self, job: Job) -> float | None: ...
 
 
 class Speaker(Protocol):
@@ -32,6 +43,9 @@ class Speaker(Protocol):
 
     @property
     def underruns(self) -> int: ...
+
+    @property
+    def remote(self) -> Remote: ...
 
 
 class Memory(Protocol):
@@ -107,6 +121,8 @@ class Desk:
                     priority=t.job.priority.name.lower(),
                     age_s=round(now - t.job.timeline.received, 3),
                     phase=t.job.phase,
+                    heard_s=_rounded(self._speaker.remote.position_s(t.job)),
+                    paused=self._speaker.remote.is_paused(t.job),
                 )
                 for t in self._admission.tickets.values()
             ],
@@ -122,6 +138,7 @@ class Desk:
             used_mb=round(self._budget.used_mb, 1),
             memory_state=self._budget.state,
             remark=self._memory.remark,
+            held=self._speaker.remote.held,
         )
 
     def _plan(self) -> list[protocol.MemoryInfo]:
@@ -194,6 +211,10 @@ class Desk:
             cpu_s=round(process_time(), 6),
             engine_cpu_s=round(self._memory.engine_cpu_s, 6),
         )
+
+
+def _rounded(seconds: float | None) -> float | None:
+    return None if seconds is None else round(seconds, 3)
 
 
 def rss_mb() -> float:

@@ -73,6 +73,9 @@ class Generation:
         self._jobs.append(job)
         self.text.submit(job, script)
 
+    def has(self, job: Job) -> bool:
+        return job in self._jobs
+
     def use(self, lexicon: Lexicon) -> None:
         """Any thread: for what is read from here on."""
         self.text.preparer.readings.lexicon = lexicon
@@ -139,6 +142,12 @@ class Engines:
         """Any thread: something that the schedulers look at has changed."""
         for generation in self._all:
             generation.worker.wake()
+
+    def send_back(self, job: Job, utterance: int, take: int) -> None:
+        """Any thread: a job is to be spoken anew from that utterance on (see `Worker.send_back`)."""
+        for generation in self._all:
+            if generation.has(job):
+                generation.worker.send_back(job, utterance, take)
 
     def pulses(self) -> dict[str, Pulse]:
         """Any thread: the signs of life of every thread here, by its name."""

@@ -175,6 +175,7 @@ class Job:
     prepared_all: bool = False
     cursor: int = 0  # next utterance to synthesize
     error: EdgedError | None = None
+    starts: list[float] = field(default_factory=list)  # of utterances that were begun, seconds of audio
     warnings: list[str] = field(default_factory=list)
     skipped: int = 0  # characters that are not spoken; admission sets it, the text thread adds to it
     marks: list[tuple[str, float]] = field(default_factory=list, repr=False)  # told: name, seconds of audio

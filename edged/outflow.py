@@ -35,6 +35,7 @@ class Mark:
 
 def begin(entry: Entry, utterance: Utterance, rate: int) -> None:
     """What comes before the first samples of an utterance. rate: of the job's audio in Hz."""
+    entry.job.starts.append(entry.job.timeline.audio_s)
     _add_silence(entry, utterance.lead_s, rate)
     entry.pending.extend(map(Mark, utterance.marks))
 
@@ -71,10 +72,28 @@ def pour(entry: Entry, rate: int, most: int) -> bool:
             continue
         pending.popleft()
         if isinstance(first, Mark):
-            job.tell_mark(first.name)
+            if entry.told:
+                entry.told -= 1
+            else:
+                job.tell_mark(first.name)
         else:
             _write(entry, first, rate)
     return False
+
+
+def send_back(entry: Entry, utterance: int, take: int) -> None:
+    """The job goes on with that utterance once more; what was made and not handed on is forgotten."""
+    job = entry.job
+    job.cursor = min(utterance, job.cursor)
+    if job.cursor < len(job.starts):
+        job.timeline.audio_s = job.starts[job.cursor]
+        del job.starts[job.cursor :]
+    job.timeline.synthesized = 0.0
+    entry.pending.clear()
+    entry.take, entry.sounded, entry.finished = take, False, False
+    entry.served = max(entry.served, job.cursor)
+    before = job.utterances[: job.cursor]
+    entry.told = max(0, len(job.marks) - sum(len(u.marks) + len(u.marks_after) for u in before))
 
 
 def _add_silence(entry: Entry, seconds: float, rate: int) -> None:
@@ -99,4 +118,4 @@ def _write(entry: Entry, samples: Samples, rate: int) -> None:
     entry.finished = entry.exhausted
     if entry.finished:
         job.timeline.synthesized = monotonic()
-    job.sink.write(AudioChunk(samples, entry.finished))
+    job.sink.write(AudioChunk(samples, entry.finished, max(0, job.cursor - 1), entry.take))

@@ -34,7 +34,8 @@ class Entry:
 
     utterance: what the open stream speaks; sounded: something of it was made. pending: what was made and is
     yet to be handed to the sink (`outflow`); finished: the sink has the last of it. came, heard_from:
-    monotonic seconds, when it was added and when its first audio was made (0.0: not yet).
+    monotonic seconds, when it was added and when its first audio was made (0.0: not yet). take: how often its
+    job was sent back; told: marks that come once more, and were told before.
     """
 
     job: Job
@@ -47,6 +48,8 @@ class Entry:
     heard_from: float = 0.0
     pending: deque[Any] = field(default_factory=deque)
     finished: bool = False
+    take: int = 0
+    told: int = 0
 
     @property
     def has_work(self) -> bool:
@@ -110,6 +113,14 @@ class Scheduler:
 
     def remove(self, entry: Entry) -> None:
         self.entries.remove(entry)
+
+    def find(self, job: Job, now: float) -> Entry:
+        """The entry of a job, a new one where it was removed."""
+        found = next((e for e in self.entries if e.job is job), None)
+        if found is None:
+            self.add(job, now)
+            found = self.entries[-1]
+        return found
 
     def ended(self) -> list[Entry]:
         """Entries whose job ended elsewhere (cancelled, failed); the caller closes their streams."""

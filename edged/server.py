@@ -24,6 +24,7 @@ import zmq
 
 from edged import __version__, protocol
 from edged.admission import Admission, Peer
+from edged.console import Console
 from edged.delivery import Delivery
 from edged.desk import Desk
 from edged.endpoints import Endpoints
@@ -53,6 +54,7 @@ class Server:
         endpoints: Endpoints,
         admission: Admission,
         desk: Desk,
+        console: Console,
         limits: Limits,
         on_crash: Callable[[BaseException], None],
         reload: Callable[[Callable[[protocol.Event], None]], None],
@@ -63,6 +65,7 @@ class Server:
         self._endpoints = endpoints
         self._admission = admission
         self._desk = desk
+        self._console = console
         self._limits = limits
         self._wake_fd = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
         self._questions: deque[Callable[[], None]] = deque()
@@ -264,6 +267,9 @@ class Server:
         reply: protocol.Event
         if isinstance(request, protocol.Cancel):
             reply = protocol.CancelReply(id=request.id, jobs=self._admission.cancel(request, peer))
+        elif isinstance(request, protocol.Control):
+            reply = self._console.control(request, peer)
+            log_event(log, logging.INFO, f"control: {request.do}", uid=peer.uid, jobs=len(reply.jobs) or None)
         elif isinstance(request, protocol.Status):
             reply = self._desk.status(request.id, request.memory)
         elif isinstance(request, protocol.Voices):

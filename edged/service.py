@@ -23,6 +23,7 @@ from edged import __version__, config, log, protocol
 from edged.admission import Admission, Sinks
 from edged.audio.player import Player
 from edged.audio.reply import Replies
+from edged.console import Console
 from edged.desk import Desk, rss_mb, since_process_start
 from edged.endpoints import Endpoints
 from edged.engine import pages
@@ -36,7 +37,7 @@ from edged.job import Job
 from edged.meter import Meter
 from edged.paths import default_endpoint
 from edged.patience import patiently
-from edged.protocol import Mark, Started
+from edged.protocol import Mark, Paused, Resumed, Started
 from edged.relay import Relay
 from edged.server import Server
 from edged.settings import Log, Settings
@@ -137,10 +138,12 @@ class Service:
         arena = Arena()
         arena.note(bound_row("limits.reply_mb", settings.limits.reply_mb << 20))
         engines = self._engines = Engines(arena)
-        player = Player(settings.audio, engines.wake, arena=arena)
+        player = Player(settings.audio, engines.wake, arena=arena, send_back=engines.send_back)
         player.start()
         running.callback(player.close, 0.0)
-        self._admission = Admission(settings.limits, self._on_job_start, self._on_job_end, self._on_mark)
+        self._admission = Admission(
+            settings.limits, self._on_job_start, self._on_job_end, self._on_mark, self._on_turn
+        )
         meter = Meter()
         watchdog = self._watchdog = make_watchdog(
             settings, self._notify, self._admission, lambda: engines.device_mb
@@ -161,7 +164,15 @@ class Service:
             ),
         )
         reloader = takeover.reloader
-        self._server = Server(endpoints, self._admission, desk, settings.limits, self._on_crash, reloader.ask)
+        self._server = Server(
+            endpoints,
+            self._admission,
+            desk,
+            Console(self._admission, player),
+            settings.limits,
+            self._on_crash,
+            reloader.ask,
+        )
         self._server.start()  # from here clients are told that the daemon is starting
         running.callback(self._server.stop, THREAD_STOP_S)
         engines.add(takeover.load())
@@ -256,6 +267,10 @@ class Service:
 
     def _on_mark(self, job: Job, name: str, time_s: float) -> None:
         self._server.post(job, Mark(id=job.client_id, job=job.id, name=name, time_s=round(time_s, 4)))
+
+    def _on_turn(self, job: Job, paused: bool, position_s: float) -> None:
+        kind = Paused if paused else Resumed
+        self._server.post(job, kind(id=job.client_id, job=job.id, position_s=round(position_s, 3)))
 
     def _on_job_end(self, job: Job) -> None:
         self._server.post(job, None)

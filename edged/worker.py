@@ -59,6 +59,7 @@ class Worker:
             gather_s,
         )
         self._incoming: deque[Job] = deque()
+        self._sent_back: deque[tuple[Job, int, int]] = deque()
         self._wake = threading.Event()
         self._stopping = False
         self._faults: Counter[int] = Counter()  # by synthesizer: a sound voice says nothing of a broken one
@@ -71,6 +72,11 @@ class Worker:
     def submit(self, job: Job) -> None:
         """Any thread: the job has at least one utterance, or is known to have none."""
         self._incoming.append(job)
+        self._wake.set()
+
+    def send_back(self, job: Job, utterance: int, take: int) -> None:
+        """Any thread: the job is spoken anew from that utterance on. take: of the chunks from there on."""
+        self._sent_back.append((job, utterance, take))
         self._wake.set()
 
     def wake(self) -> None:
@@ -100,6 +106,8 @@ class Worker:
         self._wake.clear()
         while self._incoming:
             self._scheduler.add(self._incoming.popleft(), monotonic())
+        while self._sent_back:
+            self._rewind(*self._sent_back.popleft())
         self._scheduler.expire(monotonic())
         self._sweep()
         more = self._pour_all()
@@ -111,6 +119,12 @@ class Worker:
         look = self._scheduler.next_look()
         self.pulse.rest()
         self._wake.wait(None if look is None else max(0.0, look - monotonic()))
+
+    def _rewind(self, job: Job, utterance: int, take: int) -> None:
+        if not job.ended:
+            entry = self._scheduler.find(job, monotonic())
+            self._close(entry)
+            outflow.send_back(entry, utterance, take)
 
     def _sweep(self) -> None:
         """Frees what ended jobs hold, and completes jobs whose text turned out to have no more to say."""
@@ -194,7 +208,7 @@ class Worker:
             return
         if piece.warning:
             job.warn(piece.warning)
-        if piece.refined:
+        if piece.refined and job.cursor > len(job.refined):
             job.tell_refined(piece.refined)
         rate = self._rate(job)
         if not entry.sounded and (piece.samples.size or piece.last):
@@ -233,7 +247,7 @@ class Worker:
         elif not job.ended and job.sink is not None:
             job.announce()
             job.timeline.synthesized = monotonic()
-            job.sink.write(AudioChunk(np.zeros(0, np.float32), last=True))
+            job.sink.write(AudioChunk(np.zeros(0, np.float32), True, max(0, job.cursor - 1), entry.take))
 
     def _close(self, entry: Entry) -> None:
         if entry.stream is None:

@@ -25,6 +25,7 @@ PARTS = {
     "server": {
         "server",
         "admission",
+        "console",
         "delivery",
         "desk",
         "doorkeeper",

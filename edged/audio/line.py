@@ -27,8 +27,8 @@ class Turn:
 class Line:
     """writer: has claimed the loudspeaker; None only when nobody waits for it, or nobody may have it.
     playing: with audio in the ring, in its order; the writer is among them once its first sample is there.
-    front: whose audio is needed next. waiting: in the order of their arrival. held: those that wait go on
-    waiting. recall: what is on its way back from the ring. turns: yet to be told.
+    front: whose audio is needed next. waiting: in the order of their arrival. held: those that wait and were
+    not resumed go on waiting. recall: what is on its way back from the ring. turns: yet to be told.
     """
 
     def __init__(self) -> None:
@@ -163,6 +163,8 @@ class Line:
 
     def choose(self) -> None:
         """The next one writes, if it may."""
-        if self.writer is None and self.waiting and not self.held and self.recall is None:
-            self.writer = self.waiting.pop(0)
+        may = [sink for sink in self.waiting if sink.sounding or not self.held]
+        if self.writer is None and may and self.recall is None:
+            self.writer = may[0]
+            self.waiting.remove(may[0])
         self.front = self.writer or (self.waiting[0] if self.waiting else None)

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from edged.audio.device import Loudspeaker
 from edged.audio.line import Line
 from edged.audio.recall import Recall
-from edged.audio.segment import How, PlayerSink
+from edged.audio.segment import PlayerSink
 from edged.job import Job
+from edged.protocol import How
 
 # Has a job spoken anew from an utterance on, in chunks of that take (`edged.engines.Engines.send_back`).
 SendBack = Callable[[Job, int, int], None]
@@ -52,8 +53,12 @@ class Remote:
         """Goes on with the next utterance; the job ends where there is none. False while none is heard."""
         return self._do(job, self._skip)
 
+    @property
+    def held(self) -> bool:
+        return self._line.held
+
     def hold(self, held: bool) -> None:
-        """Whether those that do not write yet must wait."""
+        """Whether those must wait that do not write yet and were not resumed."""
         with self._changed:
             self._line.held = held
             self._line.choose()

@@ -8,7 +8,7 @@ player's lock, except `ready`, which only reads. Neighbours: `player` calls `pum
 from __future__ import annotations
 
 from time import monotonic
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -16,10 +16,10 @@ from edged.audio.resample import Resampler
 from edged.audio.ring import FADE_FRAMES, Ring
 from edged.audio.script import Script
 from edged.job import AudioChunk, Job, Samples
+from edged.protocol import How
 
 PIECE_S = 0.1  # audio is resampled and moved in such pieces: what is worked on with the lock held is short
 
-How = Literal["exact", "sentence", "restart"]
 _NOTHING: Samples = np.zeros(0, dtype=np.float32)
 
 

@@ -15,7 +15,7 @@ from typing import NoReturn
 import click
 
 from edged import __version__
-from edged.cli import audio, bundles, daemon, doctor, exits, info, lexicon, speech, top, voice
+from edged.cli import audio, bundles, control, daemon, doctor, exits, info, lexicon, speech, top, voice
 from edged.cli.context import State, endpoint_options
 from edged.errors import EdgedError
 from edged.escape import printable_lines
@@ -24,6 +24,13 @@ COMMANDS = (
     daemon.serve,
     speech.say,
     speech.cancel,
+    control.pause,
+    control.resume,
+    control.skip,
+    control.stop,
+    control.volume,
+    control.mute,
+    control.unmute,
     info.status,
     info.voices,
     info.stats,

@@ -17,7 +17,7 @@ from edged.errors import Starting
 from edged.escape import printable
 
 if TYPE_CHECKING:
-    from edged.protocol import StatusReply
+    from edged.protocol import JobInfo, StatusReply
 
 
 @click.command()
@@ -35,11 +35,20 @@ def status(state: State, memory: bool) -> None:
             table(("memory", "shape", "type", "MB", "kind"), _plan(reply))
         if reply.jobs:
             rows = [
-                (j.job, j.kind, j.state, j.voice, j.priority, duration(j.age_s), j.client) for j in reply.jobs
+                (j.job, j.kind, _state(j), j.voice, j.priority, duration(j.age_s), _heard(j), j.client)
+                for j in reply.jobs
             ]
-            table(("job", "kind", "state", "voice", "priority", "age", "client"), rows)
+            table(("job", "kind", "state", "voice", "priority", "age", "heard", "client"), rows)
 
     state.show(reply, text)
+
+
+def _state(job: JobInfo) -> str:
+    return "paused" if job.paused else job.state
+
+
+def _heard(job: JobInfo) -> str:
+    return "" if job.heard_s is None else duration(job.heard_s)
 
 
 def _plan(reply: StatusReply) -> list[tuple[str, ...]]:
@@ -77,6 +86,7 @@ def _facts(reply: StatusReply) -> list[tuple[str, str]]:
         ("memory budget", _budget(reply)),
         ("loudspeaker", reply.audio_device or "none"),
         ("sound error", reply.audio_error),
+        ("speech", "paused for all jobs: edged resume" if reply.held else ""),
         ("endpoint", reply.endpoint),
         ("events", reply.events),
         ("tcp", reply.tcp),

@@ -130,6 +130,27 @@ class AsyncClient(Base):
         request = self._cancel(job, target, scope)
         return await self._ask(request, protocol.CancelReply)
 
+    async def pause(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
+        """Silences jobs on the loudspeaker until `resume`; scope="all": also those that come."""
+        return await self._ask(self._control("pause", job, target, scope), protocol.ControlReply)
+
+    async def resume(
+        self, job: str = "", target: str = "", scope: Scope = "job", how: protocol.How = "exact"
+    ) -> protocol.ControlReply:
+        """Goes on with paused jobs where they were, with the "sentence", or anew ("restart")."""
+        return await self._ask(self._control("resume", job, target, scope, how=how), protocol.ControlReply)
+
+    async def skip(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
+        """Goes on with the next sentence of what is heard."""
+        return await self._ask(self._control("skip", job, target, scope), protocol.ControlReply)
+
+    async def set_volume(self, value: float) -> protocol.ControlReply:
+        """The volume of the loudspeaker: a linear gain, 0.0 to 4.0."""
+        return await self._ask(self._control("volume", value=value), protocol.ControlReply)
+
+    async def mute(self, muted: bool = True) -> protocol.ControlReply:
+        return await self._ask(self._control("mute" if muted else "unmute"), protocol.ControlReply)
+
     async def status(self, memory: bool = False) -> protocol.StatusReply:
         """memory: with the memory plan."""
         return await self._ask(protocol.Status(id=self._id(), memory=memory), protocol.StatusReply)

@@ -144,6 +144,12 @@ class Base:
         client = self._connection.name
         return protocol.Cancel(id=self._id(), client=client, job=job, target=target, scope=scope)
 
+    def _control(
+        self, do: str, job: str = "", target: str = "", scope: Scope = "job", **how: Any
+    ) -> protocol.Control:
+        given: Any = {"do": do, "job": job, "target": target, "scope": scope, **how}  # the daemon checks
+        return protocol.Control(id=self._id(), client=self._connection.name, **given)
+
 
 def _known(method: str, given: Iterable[str], options: Iterable[str]) -> None:
     """Python itself would say neither which options there are nor which one was meant."""

@@ -142,6 +142,27 @@ class Client(Base):
         request = self._cancel(job, target, scope)
         return self._ask(request, protocol.CancelReply)
 
+    def pause(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
+        """Silences jobs on the loudspeaker until `resume`; scope="all": also those that come."""
+        return self._ask(self._control("pause", job, target, scope), protocol.ControlReply)
+
+    def resume(
+        self, job: str = "", target: str = "", scope: Scope = "job", how: protocol.How = "exact"
+    ) -> protocol.ControlReply:
+        """Goes on with paused jobs where they were, with the "sentence", or anew ("restart")."""
+        return self._ask(self._control("resume", job, target, scope, how=how), protocol.ControlReply)
+
+    def skip(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
+        """Goes on with the next sentence of what is heard."""
+        return self._ask(self._control("skip", job, target, scope), protocol.ControlReply)
+
+    def set_volume(self, value: float) -> protocol.ControlReply:
+        """The volume of the loudspeaker: a linear gain, 0.0 to 4.0."""
+        return self._ask(self._control("volume", value=value), protocol.ControlReply)
+
+    def mute(self, muted: bool = True) -> protocol.ControlReply:
+        return self._ask(self._control("mute" if muted else "unmute"), protocol.ControlReply)
+
     def status(self, memory: bool = False) -> protocol.StatusReply:
         """memory: with the memory plan."""
         return self._ask(protocol.Status(id=self._id(), memory=memory), protocol.StatusReply)

@@ -72,6 +72,21 @@ class Mark(Event, kw_only=True, frozen=True, tag="mark"):
     time_s: float
 
 
+class Paused(Event, kw_only=True, frozen=True, tag="paused"):
+    """The job fell silent on the loudspeaker, and waits to be resumed.
+
+    position_s: how many seconds of its audio were heard.
+    """
+
+    position_s: float
+
+
+class Resumed(Event, kw_only=True, frozen=True, tag="resumed"):
+    """The job is heard again, from `position_s` seconds of its audio on."""
+
+    position_s: float
+
+
 class Done(Event, kw_only=True, frozen=True, tag="done"):
     """The job ended well. For reply=final of `synthesize` the whole audio is the next frame.
 
@@ -128,8 +143,23 @@ class CancelReply(Event, kw_only=True, frozen=True, tag="cancel_reply"):
     jobs: list[str]
 
 
+class ControlReply(Event, kw_only=True, frozen=True, tag="control_reply"):
+    """Answer to `control`: the job numbers that it hit, or the loudspeaker as it is now.
+
+    volume: the linear gain of the loudspeaker. muted: whether it is silent whatever the volume.
+    """
+
+    jobs: list[str]
+    volume: float
+    muted: bool
+
+
 class JobInfo(msgspec.Struct, kw_only=True, frozen=True):
-    """One live job in `status_reply`; never its text. phase: text, waiting, synthesis or delivery."""
+    """One live job in `status_reply`; never its text. phase: text, waiting, synthesis or delivery.
+
+    On the loudspeaker, heard_s: how many seconds of it were heard; none before its turn. paused: it waits to
+    be resumed.
+    """
 
     job: str
     client: str
@@ -139,6 +169,8 @@ class JobInfo(msgspec.Struct, kw_only=True, frozen=True):
     priority: str
     age_s: float
     phase: str = ""
+    heard_s: float | None = None
+    paused: bool = False
 
 
 class MemoryInfo(msgspec.Struct, kw_only=True, frozen=True):
@@ -160,6 +192,7 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
     memory: the plan, when the request asked for it; budget_mb: the most it, and the process, may be.
     used_mb: memory of the process and the GPU at the last reading, exact once it is near the budget.
     memory_state: ok, high, or full: new jobs are refused. remark: what is not as it was configured.
+    held: the loudspeaker was paused for all jobs, also those that come.
     """
 
     state: str
@@ -180,6 +213,7 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
     used_mb: float = 0.0
     memory_state: str = "ok"
     remark: str = ""
+    held: bool = False
 
 
 class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):
@@ -292,11 +326,14 @@ AnyEvent = (
     | Started
     | Audio
     | Mark
+    | Paused
+    | Resumed
     | Done
     | Cancelled
     | Failed
     | Explained
     | CancelReply
+    | ControlReply
     | StatusReply
     | VoicesReply
     | StatsReply

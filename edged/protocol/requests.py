@@ -36,6 +36,7 @@ Name = Annotated[str, Meta(max_length=64)]
 PriorityName = Literal["important", "message", "text", "notification", "progress"]
 Format = Literal["wav", "flac", "ogg_opus", "mp3", "pcm_s16le", "pcm_f32le"]
 Reply = Literal["ack", "final", "events"]
+How = Literal["exact", "sentence", "restart"]
 
 
 class Request(msgspec.Struct, kw_only=True, frozen=True, forbid_unknown_fields=True, tag_field="op"):
@@ -127,6 +128,22 @@ class Cancel(Request, kw_only=True, frozen=True, tag="cancel"):
     scope: Literal["job", "mine", "all"] = "job"
 
 
+class Control(Request, kw_only=True, frozen=True, tag="control"):
+    """What is done to speech on the loudspeaker while it is heard.
+
+    do: pause, resume, skip (the rest of a sentence) and stop are for the jobs that the other fields name as
+    in `cancel`. resume goes on as `how` says: where it was, with the sentence, or with the text. With scope
+    all, pause also makes later jobs wait for resume. volume (to `value`), mute and unmute: the loudspeaker.
+    """
+
+    do: Literal["pause", "resume", "skip", "stop", "volume", "mute", "unmute"]
+    job: Id = ""
+    target: Id = ""
+    scope: Literal["job", "mine", "all"] = "job"
+    how: How = "exact"
+    value: Volume | None = None
+
+
 class Status(Request, kw_only=True, frozen=True, omit_defaults=True, tag="status"):
     """Is the daemon well, what is it doing; with `memory`, what its memory is used for."""
 
@@ -149,12 +166,13 @@ class Reload(Request, kw_only=True, frozen=True, tag="reload"):
     """Read the configuration and the bundles again, without dropping a job."""
 
 
-AnyRequest = Speak | Synthesize | Explain | Cancel | Status | Voices | Stats | Ping | Reload
+AnyRequest = Speak | Synthesize | Explain | Cancel | Control | Status | Voices | Stats | Ping | Reload
 OPERATIONS: dict[str, type[Request]] = {
     "speak": Speak,
     "synthesize": Synthesize,
     "explain": Explain,
     "cancel": Cancel,
+    "control": Control,
     "status": Status,
     "voices": Voices,
     "stats": Stats,
