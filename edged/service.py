@@ -138,7 +138,7 @@ class Service:
         arena = Arena()
         arena.note(bound_row("limits.reply_mb", settings.limits.reply_mb << 20))
         engines = self._engines = Engines(arena)
-        player = Player(settings.audio, engines.wake, arena=arena, send_back=engines.send_back)
+        player = self._player = Player(settings.audio, engines.wake, arena=arena, send_back=engines.send_back)
         player.start()
         running.callback(player.close, 0.0)
         self._admission = Admission(
@@ -238,6 +238,9 @@ class Service:
             log.event(logger, logging.INFO, "draining", phase="stop", jobs=len(live))
         deadline = monotonic() + (0.0 if self._crash else self._takeover.settings.service.drain_s)
         while (live or self._server.unsent) and monotonic() < deadline and not self._crash:
+            for ticket in list(live.values()):
+                if self._player.remote.is_paused(ticket.job):  # nobody would wait for its end
+                    self._give_up(ticket.job)
             sleep(DRAIN_POLL_S)
         # Again and again: a job can be admitted while the socket thread still sees the former state.
         until = monotonic() + THREAD_STOP_S

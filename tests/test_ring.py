@@ -105,6 +105,38 @@ def test_a_cut_behind_other_audio_leaves_that_whole() -> None:
     assert ring.read == 900
 
 
+def test_cuts_in_any_order_and_within_each_other_are_one() -> None:
+    ring = Ring(1000, 1)
+    ring.write(ramp(0, 900))
+    ring.cut(600, 700)
+    ring.cut(200, 300)
+    ring.cut(550, 900)
+    heard = np.concatenate([read(ring, 70)[:, 0] for _ in range(10)])
+    expected = np.concatenate([ramp(0, 200), ramp(300, 250)])
+    assert np.array_equal(heard[: len(expected)], expected)
+    assert (heard[len(expected) :] == 0).all()
+    assert (ring.jump, ring.backlog) == ((900, 550), 0)
+
+
+@given(read_first=st.integers(0, 700), start=st.integers(0, 600), size=st.integers(1, 400))
+def test_the_reader_tells_where_it_left_the_audio_and_a_copy_has_the_rest(
+    read_first: int, start: int, size: int
+) -> None:
+    ring = Ring(800, 2, keep=50)
+    ring.write(ramp(0, 500))
+    read(ring, 500)
+    ring.write(ramp(500, 700))  # around the end of the buffer
+    read(ring, read_first)
+    at = max(start + 500, ring.read)
+    rest = ring.copy(at, ring.written)
+    assert np.array_equal(rest, ramp(at, ring.written - at))
+    ring.cut(start + 500, ring.written)
+    before = ring.read
+    while ring.read < ring.written:
+        read(ring, size)
+    assert before == 1200 or ring.jump == (1200, max(start + 500, before))
+
+
 @given(
     cuts=st.lists(st.tuples(st.integers(0, 1000), st.integers(0, 400)), max_size=4),
     sizes=st.lists(st.integers(1, 300), min_size=1, max_size=10),

@@ -703,3 +703,47 @@ def test_marks_behind_everything_come_before_the_end(make: Any) -> None:
     worker.submit(made)
     assert basket.done.wait(5)
     assert order == ["started", "a 0", "b 1000", "c 1000", "ended"]
+
+
+def test_a_job_that_is_sent_back_is_spoken_anew_and_its_marks_are_told_once(make: Any) -> None:
+    voice = Scripted(steps=3, delay_s=0.02)
+    worker = make(voice)
+    marks: list[str] = []
+    made, basket = job(
+        "v",
+        *(Utterance(n, (1,), marks=(f"before {n}",), marks_after=(f"after {n}",)) for n in range(3)),
+        on_mark=lambda _, name, time_s: marks.append(name),
+    )
+    worker.submit(made)
+    until = time.monotonic() + 5
+    while len(basket.chunks) < 5:  # in the middle of the second one
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    worker.send_back(made, 0, 1)
+    assert basket.done.wait(5)
+    anew = [chunk for chunk in basket.chunks if chunk.take == 1 and chunk.samples.size]
+    assert [chunk.utterance for chunk in anew] == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert [int(chunk.samples[0]) for chunk in anew] == [1, 1, 1, 2, 2, 2, 3, 3, 3]
+    assert [chunk.take for chunk in basket.chunks] == sorted(chunk.take for chunk in basket.chunks)
+    assert marks == [name for n in range(3) for name in (f"before {n}", f"after {n}")]
+    assert made.timeline.audio_s == pytest.approx(9_000 / RATE)
+    assert not voice.open_streams
+
+
+def test_a_job_that_was_made_to_its_end_can_be_sent_back_too(make: Any) -> None:
+    worker = make(Scripted())
+    made, basket = job("v", *(Utterance(n, (1,)) for n in range(2)))
+    basket.job = None  # as on the loudspeaker, the end of the audio is not yet that of the job
+    worker.submit(made)
+    until = time.monotonic() + 5
+    while len(basket.chunks) < 2:
+        assert time.monotonic() < until
+        time.sleep(0.001)
+    basket.job = made
+    worker.send_back(made, 1, 1)
+    assert basket.done.wait(5)
+    assert [(c.utterance, c.take, c.last) for c in basket.chunks] == [
+        (0, 0, False),
+        (1, 0, True),
+        (1, 1, True),
+    ]

@@ -66,7 +66,12 @@ class Remote:
         self._wake()
 
     def is_paused(self, job: Job) -> bool:
-        return isinstance(job.sink, PlayerSink) and job.sink.paused
+        """It will not be heard before somebody resumes it."""
+        with self._changed:
+            line, sink = self._line, job.sink
+            if not isinstance(sink, PlayerSink):
+                return False
+            return sink.paused or (line.held and not sink.sounding and sink not in line.current)
 
     def position_s(self, job: Job) -> float | None:
         """How far into a job's audio the listener is, in seconds; None before it had its turn."""

@@ -76,7 +76,9 @@ def skip(state: State, job: str | None, everything: bool, mine: bool) -> None:
 @client_command
 @pass_state
 def stop(state: State, job: str | None, everything: bool, mine: bool) -> None:
-    """Cancel JOB, or else every job of the daemon."""
+    """Cancel JOB, or several."""
+    if not (job or everything or mine):
+        raise click.UsageError("give one of: a job number, --all, --mine")
     with state.client() as client:
         reply = client.cancel(**_named(job, everything, mine))
     state.show(reply, lambda: tell(f"cancelled: {', '.join(reply.jobs) or 'nothing was there to cancel'}"))
