@@ -18,7 +18,7 @@ from tests.test_speak import ALPHABET, AUDIO, expected, heard, speaking
 __all__ = ["pulse", "pulse_server", "speaking"]
 pytestmark = pytest.mark.audio
 TEXT = ALPHABET[:19] + "."
-SHORT = "vwxyz."
+SHORT = "ponml."
 
 
 @pytest.fixture(autouse=True)
