@@ -102,15 +102,17 @@ class Line:
         """
         ended: list[PlayerSink] = []
         for sink in self.playing:
-            if sink.sounding and sink.start is not None and read - latency_frames >= sink.start:
-                sink.sounding = False
-                self.turns.append(Turn(sink.job, False, sink.heard_s(sink.start)))
+            if sink.sounding and sink.start is not None and read > sink.start:
+                sink.came_at = sink.came_at or frames
+                if frames >= sink.came_at + latency_frames:
+                    self._tell_resumed(sink)
             sink.release(read - latency_frames)
         for sink in self.playing:
             if sink.end is None or read < sink.end:
                 break
             sink.left_at = sink.left_at or frames
             if frames >= sink.left_at + latency_frames:
+                self._tell_resumed(sink)
                 ended.append(sink)
         self.playing = self.playing[len(ended) :]
         for sink in self.paused:
@@ -139,6 +141,11 @@ class Line:
                 text = f"its first word would be heard {max(1, round(excess_s * 1e3))} ms after the deadline"
                 late.append((sink, text))
         return late
+
+    def _tell_resumed(self, sink: PlayerSink) -> None:
+        if sink.sounding and sink.start is not None:
+            sink.sounding = False
+            self.turns.append(Turn(sink.job, False, sink.heard_s(sink.start)))
 
     def tell_paused(self, sink: PlayerSink) -> None:
         sink.left_at, sink.silent = 0, False

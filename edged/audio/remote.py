@@ -197,7 +197,8 @@ class Remote:
 
     def _go_on(self, sink: PlayerSink, joined: bool) -> None:
         """joined: it has audio, or its end."""
-        how, sink.how, sink.left_at = sink.how, "exact", 0
+        how, sink.how = sink.how, "exact"
+        sink.left_at = sink.came_at = 0
         again = sink.go_on(how)
         self._sent(sink, again)
         if joined and again is None:

@@ -36,7 +36,7 @@ class Owner(Protocol):
 class PlayerSink:
     """start, end: the range in the ring of what goes on there, None while not known. before: frames of the
     job's audio that were heard before `start`. left_at: how many frames the device had asked for when the
-    last sample was seen to have left the ring, 0 before.
+    last sample was seen to have left the ring, came_at: when the first one had, after a pause; 0 before.
 
     arrival: its place in the line, 0 before it had audio. paused: it waits for its resumption. how: what that
     asked for, skipping: its utterance is to be ended, both while its audio is on its way back from the ring.
@@ -49,7 +49,7 @@ class PlayerSink:
         self.start: int | None = None
         self.end: int | None = None
         self.before = 0
-        self.left_at = 0
+        self.left_at = self.came_at = 0
         self.arrival = 0
         self.dropped = self.paused = self.begun = self.skipping = False
         self.silent = self.sounding = False
