@@ -141,21 +141,6 @@ def assert_heard_around(
     return places
 
 
-def test_one_that_is_paused_before_its_turn_lets_the_others_pass(pulse: PulseServer) -> None:
-    sounds = [noise(0.35, VOICE, seed) for seed in range(3)]
-    with playing() as player, pulse.record() as recording:
-        jobs = [speak(player, str(i), sound) for i, sound in enumerate(sounds)]
-        wait_until(lambda: all(job.timeline.first_audio for job in jobs), what="all in the ring")
-        assert player.remote.pause(jobs[1])
-        finish(jobs[0], jobs[2])
-        assert not jobs[1].ended
-        assert player.remote.resume(jobs[1], "sentence")
-        finish(jobs[1])
-        heard = hear(recording)
-    places = [assert_heard(resampled(sounds[i]), heard) for i in (0, 2, 1)]
-    assert places == sorted(places)
-
-
 @pytest.mark.parametrize("how", ["sentence", "skip"])
 def test_a_sentence_is_repeated_or_left_out(pulse: PulseServer, how: str) -> None:
     sentences = [noise(s, VOICE, seed) for seed, s in enumerate((0.4, 1.0, 0.3))]

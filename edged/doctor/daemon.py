@@ -38,6 +38,10 @@ def answers(case: Case) -> Iterator[Finding]:
         yield Finding("daemon", "warning", f"{told}; {status.remark}", remedy)
     else:
         yield Finding("daemon", "ok", told)
+    if status.held:
+        yield Finding(
+            "daemon's speech", "warning", "paused for all jobs, also those that come", "edged resume"
+        )
     yield _memory(status)
 
 
