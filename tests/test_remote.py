@@ -292,7 +292,6 @@ def test_paused_often_and_at_any_time_nothing_is_lost(pulse: PulseServer) -> Non
             assert player.remote.resume(job)
         finish(job)
         heard = hear(recording)
-        assert player.underruns == 0
     assert len(frames(turns)) > 9  # a pause on the heels of another is the same one
     assert frames(turns) == sorted(frames(turns))
     # The sum of the pieces, fades and all, is the sound.
