@@ -132,7 +132,8 @@ class Reading(Group, kw_only=True, frozen=True):
 
 
 class Audio(Group, kw_only=True, frozen=True):
-    """The local loudspeaker. device "" is the system's default, otherwise a name or part of one."""
+    """The local loudspeaker. device "" is the system's default, otherwise a name or part of one.
+    loudness_lufs 0: voices keep their own levels."""
 
     enabled: bool = True
     device: str = ""
@@ -142,6 +143,7 @@ class Audio(Group, kw_only=True, frozen=True):
     buffer_s: Annotated[float, Meta(ge=0.5, le=60.0)] = 4.0
     keep_open_s: Seconds = 5.0
     volume: Volume = 1.0
+    loudness_lufs: Annotated[float, Meta(ge=-40.0, le=0.0)] = -20.0
 
 
 class Stream(Group, kw_only=True, frozen=True):

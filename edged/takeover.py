@@ -224,7 +224,7 @@ class Takeover:
         """Socket thread."""
         before, self.settings = self.settings, settings
         self._lexicon = lexicon
-        self._parts.player.volume = settings.audio.volume
+        self._parts.player.set_volume(settings.audio.volume)
         self._parts.admission.limit(settings.limits)
         if fresh is not None:
             self._parts.engines.add(fresh)

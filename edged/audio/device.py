@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 from time import monotonic
 
+from edged.audio.fader import Fader
 from edged.audio.find import find, refresh
 from edged.audio.output import STALL_S, Output, Speaker
 from edged.audio.ring import Ring
@@ -35,16 +36,24 @@ def ring_frames(settings: Audio, rate: int) -> tuple[int, int]:
 class Loudspeaker:
     """The device that the settings name, present or not, its ring and its stream while one is open."""
 
-    def __init__(self, settings: Audio, voice_rate: int, memory: Samples | None = None) -> None:
-        """memory: for the ring; a device that takes more (more channels, a higher rate) gets its own."""
+    def __init__(
+        self,
+        settings: Audio,
+        voice_rate: int,
+        memory: Samples | None = None,
+        fader: Fader | None = None,
+    ) -> None:
+        """memory: for the ring; a device that takes more (more channels, a higher rate) gets its own. fader:
+        the same for every ring."""
         self.error: NoAudioDevice | None = None
         self.name = ""
         self.output: Output | None = None
-        self.ring = Ring(1, 1)
+        self.ring = Ring(1, 1, fader=fader)
         self.checked_at = 0.0
         self._settings = settings
         self._voice_rate = voice_rate
         self._memory = memory
+        self._fader = fader
         self._speaker: Speaker | None = None
         self._stale = False  # PortAudio's list of devices may be out of date
         self._gaps = 0  # underruns of rings that are gone
@@ -117,7 +126,7 @@ class Loudspeaker:
             frames, keep = ring_frames(self._settings, speaker.rate)
             if (self.ring.frames, self.ring.channels) != (frames, speaker.channels):
                 self._gaps += self.ring.underruns
-                self.ring = Ring(frames, speaker.channels, keep, self._memory)
+                self.ring = Ring(frames, speaker.channels, keep, self._memory, self._fader)
             if speaker.name != self.name:
                 log.info("loudspeaker %r, %d Hz, %d channels", speaker.name, speaker.rate, speaker.channels)
         elif str(error) != str(self.error or ""):

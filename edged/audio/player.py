@@ -3,7 +3,7 @@
 Thread `edged-player` owns PortAudio (through `device`) and is the ring's writer. The engine thread puts
 chunks into a `PlayerSink` (`segment`) and asks whether it may go on; any thread may abort a job.
 
-    engine --put--> PlayerSink --pump, resampled--> Ring --callback--> device
+    engine --put--> PlayerSink --pump, resampled, limited--> Ring --callback, fader--> device
 
 One job writes at a time: the first that puts a chunk claims the loudspeaker, and its claim ends when its
 last sample is in the ring, so that the next job is synthesized while this one is still heard (`line`).
@@ -19,6 +19,8 @@ from time import monotonic
 
 from edged import errors
 from edged.audio.device import Loudspeaker, ring_frames
+from edged.audio.fader import Fader
+from edged.audio.level import gain_to
 from edged.audio.line import Line
 from edged.audio.output import CLOSE_WAIT_S
 from edged.audio.pace import pause_s
@@ -52,10 +54,10 @@ class Player:
             frames, _ = ring_frames(settings, RING_RATE)
             memory = arena.array("ring", (frames, RING_CHANNELS), owner="player")
             arena.note(bound_row("audio.buffer_s", int(settings.buffer_s * sample_rate) * 4))
-        self.volume = settings.volume  # the server thread sets another
         self._settings = settings
         self._wake = wake
-        self._speaker = Loudspeaker(settings, sample_rate, memory)
+        self.fader = Fader(settings.volume)
+        self._speaker = Loudspeaker(settings, sample_rate, memory, self.fader)
         self._changed = threading.Condition()  # its lock guards all that follows and every sink
         self._line = Line()
         self._poked = self._want_open = self._want_probe = False
@@ -78,13 +80,32 @@ class Player:
         """Gaps that were heard: the ring or the device ran dry within a job."""
         return self._speaker.underruns
 
+    @property
+    def volume(self) -> float:
+        """The loudspeaker's, a factor from 0 to 4."""
+        return self.fader.volume
+
+    @property
+    def muted(self) -> bool:
+        return self.fader.muted
+
+    def set_volume(self, volume: float) -> None:
+        """Any thread: for all jobs, at once; what is above 1, see `Fader`. Raises `BadValue`."""
+        self.fader.set_volume(volume)
+
+    def mute(self, on: bool) -> None:
+        """Any thread: nothing is heard, at once, while jobs go on; or what plays is heard again."""
+        self.fader.muted = on
+
     def start(self) -> None:
         """Looks for the device on the player's thread; `error` and `device` tell how it went."""
         if self._settings.enabled:
             self._thread.start()
 
-    def sink(self, job: Job, sample_rate: int) -> PlayerSink:
+    def sink(self, job: Job, sample_rate: int, loudness_lufs: float | None = None) -> PlayerSink:
         """The sink of a speak job. Never waits; raises `NoAudioDevice` when a recent look found none.
+
+        loudness_lufs: of the voice, None where it was not measured, and then its level stays as it is.
 
         A device that was missing for longer is looked for again while the job is synthesized; the job
         fails when there still is none. One that is there is opened in advance, so that it is awake.
@@ -100,7 +121,8 @@ class Player:
                 self._want_probe = True
             self._want_open = True
             self._poke()
-        return PlayerSink(self, job, sample_rate, job.params.volume * self.volume)
+        gain = job.params.volume * gain_to(self._settings.loudness_lufs, loudness_lufs)
+        return PlayerSink(self, job, sample_rate, gain)
 
     def close(self, drain_s: float = 0.0) -> None:
         """Lets jobs that are being played finish for `drain_s`, fails the rest, closes the device."""

@@ -1,4 +1,4 @@
-"""One speak job's audio on its way into the ring: its queue, its resampler and its place in the ring.
+"""One speak job's audio on its way into the ring: its queue, gain, resampler, limiter and place in the ring.
 
 `PlayerSink` is what the engine thread sees (`edged.job.Sink`). All of its state is guarded by the
 player's lock, except `ready`, which only reads. Neighbours: `player` calls `pump`, `ring` takes the audio.
@@ -12,6 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
+from edged.audio.fader import Fader
+from edged.audio.limiter import Limiter
 from edged.audio.resample import Resampler
 from edged.audio.ring import Ring
 from edged.job import AudioChunk, Job, Samples
@@ -22,6 +24,9 @@ PIECE_S = 0.1  # audio is resampled and moved in such pieces: what is worked on 
 class Owner(Protocol):
     """What a sink needs of its player."""
 
+    @property
+    def fader(self) -> Fader: ...
+
     def may_write(self, sink: PlayerSink) -> bool: ...
 
     def put(self, sink: PlayerSink, chunk: AudioChunk) -> None: ...
@@ -31,7 +36,8 @@ class Owner(Protocol):
 
 class PlayerSink:
     """start, end: the job's range in the ring, None while not known. left_at: how many
-    frames the device had asked for when the last sample was seen to have left the ring, 0 before."""
+    frames the device had asked for when the last sample was seen to have left the ring, 0 before. gain: the
+    job's own, to which the fader's boost comes."""
 
     def __init__(self, owner: Owner, job: Job, sample_rate: int, gain: float) -> None:
         self.job = job
@@ -41,11 +47,13 @@ class PlayerSink:
         self.dropped = False
         self._owner = owner
         self._rate = sample_rate
-        self._gain = np.float32(gain)
+        self._gain = gain
+        self._applied = gain * owner.fader.boost  # to the last sample taken
         self._chunks: deque[AudioChunk] = deque()
         self._queued = 0  # samples in _chunks that were not taken yet
         self._taken = 0  # samples taken of the first chunk
         self._resampler: Resampler | None = None
+        self._limiter: Limiter | None = None
         self._block: Samples = np.zeros(0, dtype=np.float32)  # ready for the ring
         self._flushed = False  # _block is the end of the job's audio
 
@@ -113,8 +121,16 @@ class PlayerSink:
             self._chunks.popleft()
             self._taken = 0
             last = chunk.last
-        if self._resampler is None:
-            self._resampler = Resampler(self._rate, rate)
-        clean = np.nan_to_num(piece, nan=0.0, posinf=1.0, neginf=-1.0) * self._gain
-        self._block = np.clip(self._resampler.feed(clean, last), -1.0, 1.0)
+        if self._resampler is None or self._limiter is None:
+            self._resampler, self._limiter = Resampler(self._rate, rate), Limiter(rate)
+        clean = np.nan_to_num(piece, nan=0.0, posinf=1.0, neginf=-1.0) * self._level(len(piece))
+        self._block = self._limiter.feed(self._resampler.feed(clean, last), last)
         self._flushed = last
+
+    def _level(self, count: int) -> Samples:
+        """The gain of the next samples; over a piece it goes to a new one in a straight line."""
+        before, self._applied = self._applied, self._gain * self._owner.fader.boost
+        if before == self._applied:
+            return np.full(1, before, np.float32)
+        ramp: Samples = np.linspace(before, self._applied, count, dtype=np.float32)
+        return ramp
