@@ -30,8 +30,8 @@ def meter() -> Loudness:
         pyloudnorm = import_module("pyloudnorm")
     except ImportError:
         text = (
-            "pyloudnorm is not installed: the bundle does not say how loud its voices are, and the loudspeaker"
-            " plays them at their own level (install edged with the extra compile, and build it again)"
+            "pyloudnorm is not installed: the bundle does not say how loud its voices are, and they are"
+            " played at their own level (install edged with the extra compile, and build it again)"
         )
         log_event(log, logging.WARNING, text, code="no_loudness")
         return lambda samples, rate: None
