@@ -6,12 +6,10 @@ import logging
 import sys
 from pathlib import Path
 
-import msgspec
 import numpy as np
 import pytest
 
 from edged.bundle import Bundle
-from edged.bundle_write import write_manifest
 from edged.compiler import build, loudness
 from edged.job import Params
 from edged.manifest import read_manifest
@@ -57,9 +55,5 @@ def test_without_the_meter_a_bundle_has_none_and_says_so(
     assert b"loudness" not in (path / "manifest.json").read_bytes()
 
 
-def test_the_figure_is_read_as_it_was_written(tmp_path: Path) -> None:
-    path = build("tone", tmp_path / "tone")
-    manifest = read_manifest(path)
-    voices = tuple(msgspec.structs.replace(voice, loudness_lufs=-26.4) for voice in manifest.voices)
-    write_manifest(path, msgspec.structs.replace(manifest, voices=voices))
-    assert cards(Bundle.load(path))[0].loudness_lufs == -26.4
+def test_the_figure_is_read_as_it_was_written() -> None:
+    assert cards(Bundle.load(bundles.tone_of(-26.4)))[0].loudness_lufs == -26.4
