@@ -73,11 +73,11 @@ class Ticket:
 class Sinks:
     """Where the audio of a job can go; provided by the service.
 
-    speaker(job, source_rate, loudness_lufs): the loudspeaker; raises `NoAudioDevice`.
+    speaker(job, source_rate): the loudspeaker; raises `NoAudioDevice`.
     reply(job, format, source_rate, target_rate, stream): back to the client.
     """
 
-    speaker: Callable[[Job, int, float | None], Sink]
+    speaker: Callable[[Job, int], Sink]
     reply: Callable[[Job, str, int, int, bool], Sink]
 
 
@@ -167,7 +167,7 @@ class Admission:
         if isinstance(request, protocol.Synthesize):
             job.sink = self._sinks.reply(job, request.format, card.sample_rate, rate, request.stream)
         else:
-            job.sink = self._sinks.speaker(job, card.sample_rate, card.loudness_lufs)
+            job.sink = self._sinks.speaker(job, card.sample_rate)
         position = sum(1 for t in self.tickets.values() if t.job.priority <= job.priority and not t.job.ended)
         fallback = "finish" if job.kind == "speak" else "cancel"
         self.tickets[job.id] = Ticket(

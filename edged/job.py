@@ -111,10 +111,14 @@ class Params:
 
 @dataclass(frozen=True, slots=True)
 class AudioChunk:
-    """Mono float32 samples at the voice's rate, owned by the receiver; `last` ends the job's audio."""
+    """Mono float32 samples at the voice's rate, owned by the receiver; `last` ends the job's audio.
+
+    loudness_lufs: of the voice that speaks here, None of silence or where it was not measured.
+    """
 
     samples: Samples
     last: bool = False
+    loudness_lufs: float | None = None
 
 
 class Sink(Protocol):

@@ -277,8 +277,8 @@ def test_a_voice_is_brought_to_the_loudness_that_is_set(
     sound = noise(0.5, VOICE) * np.float32(0.4)
     with playing(loudness_lufs=-20.0) as player, pulse.record() as recording:
         job = make_job()
-        job.sink = player.sink(job, VOICE, lufs)
-        write_all(job.sink, sound, 6_000)
+        job.sink = player.sink(job, VOICE)
+        job.sink.write(AudioChunk(sound, last=True, loudness_lufs=lufs))
         finish(job)
         assert_heard(resampled(sound * np.float32(10 ** (gain_db / 20))), hear(recording))
 
@@ -290,8 +290,8 @@ def test_the_built_in_voice_is_heard_at_the_target(pulse: PulseServer) -> None:
     speech = golden.speak(voice, text, Params())
     with playing(loudness_lufs=-23.0) as player, pulse.record() as recording:
         job = make_job()
-        job.sink = player.sink(job, voice.card.sample_rate, voice.card.loudness_lufs)
-        write_all(job.sink, speech, 6_000)
+        job.sink = player.sink(job, voice.card.sample_rate)
+        job.sink.write(AudioChunk(speech, last=True, loudness_lufs=voice.card.loudness_lufs))
         finish(job)
         heard = hear(recording)
     assert pyloudnorm.Meter(RATE).integrated_loudness(heard.astype(float)) == pytest.approx(-23.0, abs=1.0)
@@ -573,5 +573,5 @@ def test_without_portaudio(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_sink_is_what_the_job_expects() -> None:
     from edged.job import Sink
 
-    sink: Sink = PlayerSink(Player(Audio(enabled=False), lambda: None), make_job(), VOICE, 1.0)
+    sink: Sink = PlayerSink(Player(Audio(enabled=False), lambda: None), make_job(), VOICE, 0.0)
     assert sink.ready()

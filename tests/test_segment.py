@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from edged.audio.fader import RAMP_FRAMES
+from edged.audio.level import OFF
 from edged.audio.player import Player
 from edged.audio.ring import Ring
 from edged.audio.segment import PIECE_S, PlayerSink
@@ -34,7 +35,7 @@ def test_a_volume_above_one_reaches_what_is_not_in_the_ring_without_a_step(
     before: float, after: float
 ) -> None:
     player = Player(Audio(enabled=False, volume=before), lambda: None)
-    sink = PlayerSink(player, make_job(), RATE, 1.0)
+    sink = PlayerSink(player, make_job(), RATE, OFF)
     ring = Ring(4 * RATE, 1, fader=player.fader)
     sink.queue(AudioChunk(np.full(RATE, LEVEL, np.float32), last=True))
     pump(sink, ring, 5)
@@ -52,7 +53,7 @@ def test_a_volume_above_one_reaches_what_is_not_in_the_ring_without_a_step(
 
 def test_what_is_no_number_is_silent_and_what_is_beyond_full_scale_is_limited() -> None:
     player = Player(Audio(enabled=False), lambda: None)
-    sink = PlayerSink(player, make_job(), RATE, 1.0)
+    sink = PlayerSink(player, make_job(), RATE, OFF)
     ring = Ring(RATE, 1, fader=player.fader)
     broken = np.array([np.nan, np.inf, -np.inf, 1e30, -1e30] * 200, np.float32)
     sink.queue(AudioChunk(broken, last=True))
@@ -60,3 +61,17 @@ def test_what_is_no_number_is_silent_and_what_is_beyond_full_scale_is_limited() 
     sound = heard(ring)
     assert len(sound) == len(broken)
     assert np.abs(sound).max() <= 10 ** (-1 / 20)
+
+
+def test_each_voice_of_a_job_has_its_own_gain() -> None:
+    player = Player(Audio(enabled=False), lambda: None)
+    sink = PlayerSink(player, make_job(volume=0.5), RATE, -20.0)
+    ring = Ring(4 * RATE, 1, fader=player.fader)
+    levels = {-26.0: 10 ** (6 / 20), -17.0: 10 ** (-3 / 20), None: 1.0}
+    size = RATE // 10
+    for number, lufs in enumerate(levels):
+        sink.queue(AudioChunk(np.full(size, 0.2, np.float32), number == 2, lufs))
+    pump(sink, ring, 3)
+    sound = heard(ring).reshape(3, size)
+    for part, gain in zip(sound, levels.values(), strict=True):
+        assert part == pytest.approx(0.1 * gain, rel=1e-5)

@@ -1,6 +1,7 @@
 """How much a voice is turned up or down on the loudspeaker, so that all are equally loud.
 
-Pure. Neighbours: `player` applies it; the figure comes from the bundle, where `compiler.loudness` put it.
+Pure. Neighbours: `segment` applies it; the figure comes with the audio from the bundle, where
+`compiler.loudness` put it.
 """
 
 from __future__ import annotations

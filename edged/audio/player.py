@@ -20,7 +20,6 @@ from time import monotonic
 from edged import errors
 from edged.audio.device import Loudspeaker, ring_frames
 from edged.audio.fader import Fader
-from edged.audio.level import gain_to
 from edged.audio.line import Line
 from edged.audio.output import CLOSE_WAIT_S
 from edged.audio.pace import pause_s
@@ -102,10 +101,8 @@ class Player:
         if self._settings.enabled:
             self._thread.start()
 
-    def sink(self, job: Job, sample_rate: int, loudness_lufs: float | None = None) -> PlayerSink:
+    def sink(self, job: Job, sample_rate: int) -> PlayerSink:
         """The sink of a speak job. Never waits; raises `NoAudioDevice` when a recent look found none.
-
-        loudness_lufs: of the voice, None where it was not measured, and then its level stays as it is.
 
         A device that was missing for longer is looked for again while the job is synthesized; the job
         fails when there still is none. One that is there is opened in advance, so that it is awake.
@@ -121,8 +118,7 @@ class Player:
                 self._want_probe = True
             self._want_open = True
             self._poke()
-        gain = job.params.volume * gain_to(self._settings.loudness_lufs, loudness_lufs)
-        return PlayerSink(self, job, sample_rate, gain)
+        return PlayerSink(self, job, sample_rate, self._settings.loudness_lufs)
 
     def close(self, drain_s: float = 0.0) -> None:
         """Lets jobs that are being played finish for `drain_s`, fails the rest, closes the device."""

@@ -13,6 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from edged.audio.fader import Fader
+from edged.audio.level import gain_to
 from edged.audio.limiter import Limiter
 from edged.audio.resample import Resampler
 from edged.audio.ring import Ring
@@ -36,10 +37,10 @@ class Owner(Protocol):
 
 class PlayerSink:
     """start, end: the job's range in the ring, None while not known. left_at: how many
-    frames the device had asked for when the last sample was seen to have left the ring, 0 before. gain: the
-    job's own, to which the fader's boost comes."""
+    frames the device had asked for when the last sample was seen to have left the ring, 0 before.
+    target_lufs: what the voices of the job are brought to."""
 
-    def __init__(self, owner: Owner, job: Job, sample_rate: int, gain: float) -> None:
+    def __init__(self, owner: Owner, job: Job, sample_rate: int, target_lufs: float) -> None:
         self.job = job
         self.start: int | None = None
         self.end: int | None = None
@@ -47,8 +48,8 @@ class PlayerSink:
         self.dropped = False
         self._owner = owner
         self._rate = sample_rate
-        self._gain = gain
-        self._applied = gain * owner.fader.boost  # to the last sample taken
+        self._target_lufs = target_lufs
+        self._boost = owner.fader.boost  # of the last sample taken
         self._chunks: deque[AudioChunk] = deque()
         self._queued = 0  # samples in _chunks that were not taken yet
         self._taken = 0  # samples taken of the first chunk
@@ -123,14 +124,15 @@ class PlayerSink:
             last = chunk.last
         if self._resampler is None or self._limiter is None:
             self._resampler, self._limiter = Resampler(self._rate, rate), Limiter(rate)
-        clean = np.nan_to_num(piece, nan=0.0, posinf=1.0, neginf=-1.0) * self._level(len(piece))
+        clean = np.nan_to_num(piece, nan=0.0, posinf=1.0, neginf=-1.0) * self._gain(chunk, len(piece))
         self._block = self._limiter.feed(self._resampler.feed(clean, last), last)
         self._flushed = last
 
-    def _level(self, count: int) -> Samples:
-        """The gain of the next samples; over a piece it goes to a new one in a straight line."""
-        before, self._applied = self._applied, self._gain * self._owner.fader.boost
-        if before == self._applied:
-            return np.full(1, before, np.float32)
-        ramp: Samples = np.linspace(before, self._applied, count, dtype=np.float32)
+    def _gain(self, chunk: AudioChunk, count: int) -> Samples:
+        """Of the next samples: the job's, the voice's, and the fader's boost, which goes to a new one in a
+        straight line."""
+        gain = self.job.params.volume * gain_to(self._target_lufs, chunk.loudness_lufs)
+        before, self._boost = self._boost, self._owner.fader.boost
+        steps = 1 if before == self._boost else count
+        ramp: Samples = np.linspace(gain * before, gain * self._boost, steps, dtype=np.float32)
         return ramp
