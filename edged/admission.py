@@ -59,7 +59,7 @@ class Sinks:
     changed something for.
     """
 
-    speaker: Callable[[Job, int, Wish | None], Sink]
+    speaker: Callable[[Job, int, Wish], Sink]
     reply: Callable[[Job, str, int, int, bool], Sink]
     control: Callable[[Iterable[Job], Literal["pause", "resume", "skip", "stop"]], list[Job]]
 
@@ -150,13 +150,11 @@ class Admission:
         script = None if request.open else self._script(request, card, params)
         entry = entry_of(self._clients, request.client, peer.uid)
         priority = priority_of(request.priority, entry.priority)
-        rate, wanted = 0, None
+        rate = 0
         if isinstance(request, protocol.Synthesize):
             rate = check_format(request.format, card.sample_rate, request.sample_rate)
-        else:
-            wanted = wish(request.client or peer.identity, peer.uid, request, entry)
-            if request.volume is None and entry.volume is not None:
-                params = replace(params, volume=entry.volume)
+        elif request.volume is None and entry.volume is not None:
+            params = replace(params, volume=entry.volume)
         self._check_room(request, peer)
         wait_s = self._check_wait(card.name, priority)
         text = request.text if script is None else script.text
@@ -164,6 +162,7 @@ class Admission:
         if isinstance(request, protocol.Synthesize):
             job.sink = self._sinks.reply(job, request.format, card.sample_rate, rate, request.stream)
         else:
+            wanted = wish(request.client or peer.identity, peer.uid, request, entry)
             job.sink = self._sinks.speaker(job, card.sample_rate, wanted)
         if script is None:
             piece = partial(self._piece, request, card, params)
@@ -180,7 +179,6 @@ class Admission:
             format=getattr(request, "format", ""),
             stream=getattr(request, "stream", False),
             sample_rate=rate,
-            wish=wanted,
         )
         self.stats.accepted += 1
         self._submit(job, script, request.open, 0)

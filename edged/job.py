@@ -178,9 +178,8 @@ class Job:
     cursor: int = 0  # next utterance to synthesize
     error: EdgedError | None = None
     reason: str = ""  # why it was cancelled, where nobody asked for that
-    starts: list[float] = field(
-        default_factory=list
-    )  # of each utterance that was begun, in its audio's seconds
+    # Of each utterance that was begun, in seconds of the job's audio.
+    starts: list[float] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
     skipped: int = 0  # characters that are not spoken; admission sets it, the text thread adds to it
     marks: list[tuple[str, float]] = field(default_factory=list, repr=False)  # told: name, seconds of audio

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from edged import protocol
 from edged.errors import BadValue, UnknownJob
 from edged.job import Job
-from edged.speech.options import Wish
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,7 +41,6 @@ class Ticket:
     sample_rate: int = 0
     stream: bool = False
     audio: bytes | None = None  # the whole result, kept for reply=final
-    wish: Wish | None = None  # when it is to be heard; None off the loudspeaker
 
 
 def named(tickets: Iterable[Ticket], request: protocol.Cancel, peer: Peer) -> list[Job]:

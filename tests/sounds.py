@@ -7,6 +7,8 @@ from typing import Any
 import numpy as np
 
 from edged.job import AudioChunk, Job, Params, Priority, Samples, Sink
+from edged.settings import ClientDefaults
+from edged.speech.options import Wish, wish
 
 
 def make_job(id: str = "1", **params: Any) -> Job:
@@ -20,6 +22,11 @@ def make_job(id: str = "1", **params: Any) -> Job:
         params=Params(**params),
         priority=Priority.TEXT,
     )
+
+
+def usual(job: Job) -> Wish:
+    """What a job of its priority wishes of the loudspeaker where nobody says otherwise."""
+    return wish(job.client, -1, ClientDefaults(priority=job.priority.name.lower()), ClientDefaults())  # type: ignore[arg-type]
 
 
 def noise(seconds: float, rate: int, seed: int = 0, top_hz: float = 3_000.0) -> Samples:

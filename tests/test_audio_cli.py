@@ -68,7 +68,10 @@ def test_without_a_bundle_there_are_tones_alone(config: str, tmp_path: Path) -> 
     )
     assert result.returncode == 0, result.stderr
     lines = result.stdout.splitlines()
-    assert lines[1:3] == ["channel 1: a tone", "channel 2: a tone"] or "its number" in lines[1]
+    said = ["channel 1: a tone", "channel 2: a tone"]
+    if "no number was said" not in result.stdout:  # the voice is installed with this Python
+        said = [f"{line} and its number" for line in said]
+    assert lines[1:3] == said
     assert lines[-1].endswith("0 underruns")
 
 

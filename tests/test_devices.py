@@ -32,7 +32,7 @@ from tests.pulse import (
     snr_db,
     wait_until,
 )
-from tests.sounds import make_job, noise, write_all
+from tests.sounds import make_job, noise, usual, write_all
 
 __all__ = ["pulse", "pulse_server"]
 pytestmark = pytest.mark.audio
@@ -54,7 +54,7 @@ def playing(**settings: Any) -> Iterator[Player]:
 
 def speak(player: Player, sound: Samples) -> Job:
     job = make_job()
-    job.sink = player.sink(job, VOICE)
+    job.sink = player.sink(job, VOICE, usual(job))
     job.start()
     write_all(job.sink, sound, 6_000)
     return job

@@ -289,6 +289,7 @@ def test_a_pause_is_silent_and_what_was_cut_is_said_again(
 
 def test_a_sentence_is_skipped(speaking: Daemon, pulse: PulseServer, socket: zmq.Socket[bytes]) -> None:
     first, second, third = (expected(speaking, text) for text in (FIRST, SECOND, THIRD))
+    before = speaking.request({"op": "stats"})["underruns"]
     with pulse.record() as recording:
         say(socket, "text", TEXT)
         wait_for(socket, "text", "started")
@@ -307,6 +308,7 @@ def test_a_sentence_is_skipped(speaking: Daemon, pulse: PulseServer, socket: zmq
     assert time.monotonic() - began < first.size / RATE - 0.6
     assert ask(socket, op="control", do="skip", scope="all")["jobs"] == []
     assert ask(socket, op="control", do="pause", target="last")["code"] == "unknown_job"
+    assert speaking.request({"op": "stats"})["underruns"] == before
 
 
 def test_of_those_that_are_cancelled_together_none_begins(

@@ -20,7 +20,7 @@ from edged.errors import AudioDeviceLost, DeadlineMissed, NoAudioDevice, Shuttin
 from edged.job import AudioChunk, Job, JobState, Samples
 from edged.settings import Audio
 from tests.pulse import RATE, PulseServer, Recording, find, pulse, pulse_server, snr_db, wait_until
-from tests.sounds import make_job, noise, write_all
+from tests.sounds import make_job, noise, usual, write_all
 
 __all__ = ["pulse", "pulse_server"]
 pytestmark = pytest.mark.audio
@@ -46,7 +46,7 @@ def speak(
     job = make_job(id, **params)
     if within_s:
         job.deadline = time.monotonic() + within_s
-    job.sink = player.sink(job, VOICE)
+    job.sink = player.sink(job, VOICE, usual(job))
     job.start()
     write_all(job.sink, sound, size)
     return job
@@ -187,7 +187,10 @@ def test_one_job_writes_at_a_time_and_the_queue_is_bounded(pulse: PulseServer) -
     woken = threading.Event()
     with playing(woken.set, buffer_s=1.0) as player:
         first, second = make_job("1"), make_job("2")
-        first.sink, second.sink = player.sink(first, VOICE), player.sink(second, VOICE)
+        first.sink, second.sink = (
+            player.sink(first, VOICE, usual(first)),
+            player.sink(second, VOICE, usual(second)),
+        )
         assert first.sink.ready()
         assert second.sink.ready()
         first.sink.write(AudioChunk(noise(0.2, VOICE)))
@@ -212,7 +215,10 @@ def test_one_job_writes_at_a_time_and_the_queue_is_bounded(pulse: PulseServer) -
 def test_an_aborted_writer_frees_the_loudspeaker(pulse: PulseServer) -> None:
     with playing() as player:
         first, second = make_job("1"), make_job("2")
-        first.sink, second.sink = player.sink(first, VOICE), player.sink(second, VOICE)
+        first.sink, second.sink = (
+            player.sink(first, VOICE, usual(first)),
+            player.sink(second, VOICE, usual(second)),
+        )
         first.sink.write(AudioChunk(noise(5.0, VOICE)))
         assert not second.sink.ready()
         first.cancel()
@@ -225,7 +231,7 @@ def test_a_slow_voice_is_heard_whole_with_counted_gaps(pulse: PulseServer) -> No
     parts = [noise(0.2, VOICE, seed=i) for i in range(3)]
     with playing() as player, pulse.record() as recording:
         job = make_job()
-        job.sink = player.sink(job, VOICE)
+        job.sink = player.sink(job, VOICE, usual(job))
         for i, part in enumerate(parts):
             job.sink.write(AudioChunk(part, last=i == 2))
             time.sleep(0.7)
@@ -253,7 +259,7 @@ def test_voices_of_other_rates(pulse: PulseServer) -> None:
     with playing() as player, pulse.record() as recording:
         for rate in (16_000, 22_050, 48_000):
             job = make_job(str(rate))
-            job.sink = player.sink(job, rate)
+            job.sink = player.sink(job, rate, usual(job))
             sound = noise(0.4, rate, seed=rate)
             write_all(job.sink, sound, 1_111)
             finish(job)
@@ -285,13 +291,13 @@ def test_closing_fails_what_could_not_be_played(pulse: PulseServer) -> None:
         assert time.monotonic() - began < 2.0
         assert [type(job.error) for job in jobs] == [ShuttingDown, ShuttingDown]
         with pytest.raises(ShuttingDown):
-            player.sink(make_job(), VOICE)
+            player.sink(make_job(), VOICE, usual(make_job()))
 
 
 def test_a_job_that_was_cancelled_before_it_knew_its_sink(pulse: PulseServer) -> None:
     with playing() as player, pulse.record() as recording:
         job = make_job("1")
-        sink = player.sink(job, VOICE)
+        sink = player.sink(job, VOICE, usual(job))
         sink.write(AudioChunk(noise(1.0, VOICE)))
         job.cancel()  # job.sink is not set
         sound = noise(0.3, VOICE, 5)
@@ -306,7 +312,7 @@ def test_without_a_sound_server(monkeypatch: pytest.MonkeyPatch, pulse: PulseSer
         assert isinstance(player.error, NoAudioDevice)
         for _ in range(3):
             with pytest.raises(NoAudioDevice):
-                player.sink(make_job(), VOICE)
+                player.sink(make_job(), VOICE, usual(make_job()))
         pulse.start()  # plugged in later
         time.sleep(1.1)
         with pulse.record() as recording:
@@ -321,7 +327,7 @@ def test_an_unknown_device_names_the_known_ones(pulse: PulseServer) -> None:
     player.start()
     wait_until(lambda: player.error)
     with pytest.raises(NoAudioDevice) as caught:
-        player.sink(make_job(), VOICE)
+        player.sink(make_job(), VOICE, usual(make_job()))
     assert "'pulse'" in caught.value.hint
     player.close()
 
@@ -467,7 +473,7 @@ def test_switched_off() -> None:
     player = Player(Audio(enabled=False), lambda: None)
     player.start()
     with pytest.raises(NoAudioDevice) as caught:
-        player.sink(make_job(), VOICE)
+        player.sink(make_job(), VOICE, usual(make_job()))
     assert "audio.enabled" in caught.value.hint
     assert isinstance(player.error, NoAudioDevice)
     player.close()
@@ -493,7 +499,7 @@ def test_without_portaudio(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(player.error, NoAudioDevice)
     assert "libportaudio2" in player.error.hint
     with pytest.raises(NoAudioDevice):
-        player.sink(make_job(), VOICE)
+        player.sink(make_job(), VOICE, usual(make_job()))
     player.close()
 
 

@@ -2,8 +2,9 @@
 
 They print from their own threads, about each device that is not there and each one that goes away. ALSA has a
 handler for it. PortAudio has none that it exports, and writes to C's `stderr`, which therefore becomes a
-stream that leaves such lines out; what other libraries print there goes on to file descriptor 2. Python,
-faulthandler and the C library's own fatal messages write to the descriptor and are not touched.
+stream that leaves such lines out; what other libraries print there goes on to file descriptor 2. Python's
+tracebacks and the C library's own fatal messages go there directly. Only what the interpreter says of a fatal
+error of its own is lost: it asks the stream for a descriptor, and this one has none.
 
 Main thread of the daemon, at start and stop. Neighbours: `service` enters it; commands have
 `find.drivers_muted`.

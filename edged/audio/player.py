@@ -18,8 +18,6 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 from typing import Literal
 
-from msgspec.structs import replace
-
 from edged import errors
 from edged.audio.device import Loudspeaker, ring_frames
 from edged.audio.line import Line, SendBack
@@ -31,8 +29,8 @@ from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row
 from edged.job import AudioChunk, Job
 from edged.log import event as log_event
-from edged.settings import Audio, ClientDefaults, Speech
-from edged.speech.options import Wish, wish
+from edged.settings import Audio, Speech
+from edged.speech.options import Wish
 from edged.threads import name_thread
 
 log = logging.getLogger("edged.audio")
@@ -98,11 +96,11 @@ class Player:
             self._line.use(speech)
             self._poke()
 
-    def sink(self, job: Job, sample_rate: int, wanted: Wish | None = None) -> PlayerSink:
+    def sink(self, job: Job, sample_rate: int, wish: Wish) -> PlayerSink:
         """The sink of a speak job, which may end at once, when it or another one is not to be heard.
 
-        wanted: when it is to be heard; None is as its priority has it. Never waits; raises `NoAudioDevice`
-        when a recent look found none, and `Busy` when its client has too many jobs that wait.
+        wish: when it is to be heard. Never waits; raises `NoAudioDevice` when a recent look found none, and
+        `Busy` when its client has too many jobs that wait.
 
         A device that was missing for longer is looked for again while the job is synthesized; the job
         fails when there still is none. One that is there is opened in advance, so that it is awake.
@@ -117,10 +115,7 @@ class Player:
                     raise errors.NoAudioDevice(self.error.message, self.error.hint)
                 self._want_probe |= due
             sink = PlayerSink(self, job, sample_rate, job.params.volume * self.volume)
-            if wanted is None:
-                said = ClientDefaults()
-                wanted = wish(job.client, -1, replace(said, priority=job.priority.name.lower()), said)
-            self._line.add(sink, wanted, monotonic(), self._speaker.ring)
+            self._line.add(sink, wish, monotonic(), self._speaker.ring)
             self._want_open = True
             self._poke()
         self._tell()

@@ -90,7 +90,7 @@ class PlayerSink:
         for start, utterance in self._places:
             if start > position:
                 break
-            heard = utterance
+            heard = max(heard, utterance)  # one that was skipped is over
         return heard
 
     def skip(self, ring: Ring, position: int) -> bool:
@@ -103,6 +103,8 @@ class PlayerSink:
         written = ring.written if self.end is None else self.end
         ring.cut(self.start, min(behind, default=written))
         if not behind:
+            if self.end is None:
+                ring.promised = False  # until there is some of the next one
             self._from = utterance + 1
             if self._spoken <= utterance:
                 self._block = self._block[:0]

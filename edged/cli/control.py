@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import Any, TypeVar
 
 import click
 
 from edged.cli.context import State, client_command, pass_state
 from edged.cli.exits import tell
-
-if TYPE_CHECKING:
-    from edged.client.base import Scope
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -27,51 +24,45 @@ def which(command: F) -> F:
 @which
 @client_command
 @pass_state
-def cancel(state: State, job: str | None, everything: bool, mine: bool) -> None:
+def cancel(state: State, /, **named: Any) -> None:
     """Cancel the job with the number JOB (see: edged status), or all of them."""
-    scope = _scope(job, everything, mine)
-    with state.client() as client:
-        reply = client.cancel(job=job or "", scope=scope)
-    state.show(reply, lambda: tell(f"cancelled: {', '.join(reply.jobs) or 'nothing was there to cancel'}"))
+    _ask(state, "cancel", "cancelled", "nothing was there to cancel", **named)
 
 
 @click.command()
 @which
 @client_command
 @pass_state
-def pause(state: State, job: str | None, everything: bool, mine: bool) -> None:
+def pause(state: State, /, **named: Any) -> None:
     """Pause the job JOB (see: edged status), or all of them; others are heard meanwhile."""
-    scope = _scope(job, everything, mine)
-    with state.client() as client:
-        reply = client.pause(job=job or "", scope=scope)
-    state.show(reply, lambda: tell(f"paused: {', '.join(reply.jobs) or 'nothing was there to pause'}"))
+    _ask(state, "pause", "paused", "nothing was there to pause", **named)
 
 
 @click.command()
 @which
 @client_command
 @pass_state
-def resume(state: State, job: str | None, everything: bool, mine: bool) -> None:
+def resume(state: State, /, **named: Any) -> None:
     """Go on with what was paused, from the beginning of the sentence that was cut."""
-    scope = _scope(job, everything, mine)
-    with state.client() as client:
-        reply = client.resume(job=job or "", scope=scope)
-    state.show(reply, lambda: tell(f"goes on: {', '.join(reply.jobs) or 'nothing was paused'}"))
+    _ask(state, "resume", "goes on", "nothing was paused", **named)
 
 
 @click.command()
 @which
 @client_command
 @pass_state
-def skip(state: State, job: str | None, everything: bool, mine: bool) -> None:
+def skip(state: State, /, **named: Any) -> None:
     """End the sentence that is being heard, and go on with the next one."""
-    scope = _scope(job, everything, mine)
-    with state.client() as client:
-        reply = client.skip(job=job or "", scope=scope)
-    state.show(reply, lambda: tell(f"skipped: {', '.join(reply.jobs) or 'nothing is being heard'}"))
+    _ask(state, "skip", "skipped", "nothing is being heard", **named)
 
 
-def _scope(job: str | None, everything: bool, mine: bool) -> Scope:
+def _ask(
+    state: State, do: str, done: str, nothing: str, job: str | None, everything: bool, mine: bool
+) -> None:
+    """Does it to the jobs that are named. done, nothing: what is printed in front of them, or instead."""
     if [bool(job), everything, mine].count(True) != 1:
         raise click.UsageError("give one of: a job number, --all, --mine")
-    return "all" if everything else "mine" if mine else "job"
+    with state.client() as client:
+        scope = "all" if everything else "mine" if mine else "job"
+        reply = getattr(client, do)(job=job or "", scope=scope)
+    state.show(reply, lambda: tell(f"{done}: {', '.join(reply.jobs) or nothing}"))

@@ -20,6 +20,7 @@ from edged.client.call import Answer, Call, OnEvent
 from edged.client.connection import FRAME_KB
 from edged.client.endpoint import Curve
 from edged.client.results import Chunk, Synthesis, checked, chunk, expect, join
+from edged.controls import PriorityName
 from edged.errors import EdgedError, UnknownJob
 from edged.protocol import Accepted, Appended, Audio, Done, Explained
 
@@ -155,6 +156,14 @@ class AsyncClient(Base):
     async def history(self, last: int = 20) -> protocol.HistoryReply:
         """What was heard on the loudspeaker lately, the last one first."""
         return await self._ask(protocol.History(id=self._id(), last=last), protocol.HistoryReply)
+
+    async def repeat(self, job: str = "", *, priority: PriorityName | None = None) -> Done:
+        """Speaks once more what was heard; see `Client.repeat`."""
+        call = await self._send(self._repeat(job, priority), long=True)
+        with self._ending(call):
+            while not isinstance(event := (await self._next(call, None))[0], Done):
+                pass
+            return event
 
     async def status(self, memory: bool = False) -> protocol.StatusReply:
         """memory: with the memory plan."""
@@ -346,7 +355,7 @@ class AsyncWriting:
             event, _ = await self._client._next(self._call, self._on_event)
             if isinstance(event, Done):
                 self.done = event
-        self.cancel()
+        self._client._end(self._call)
         return self.done
 
     def cancel(self) -> None:

@@ -187,6 +187,10 @@ class Base:
         client = self._connection.name
         return protocol.Cancel(id=self._id(), client=client, job=job, target=target, scope=scope)
 
+    def _repeat(self, job: str, priority: PriorityName | None) -> protocol.Repeat:
+        name = self._connection.name
+        return protocol.Repeat(id=self._id(), client=name, job=job, priority=priority, reply="events")
+
     def _control(
         self, do: Literal["pause", "resume", "skip"], job: str, target: str, scope: Scope
     ) -> protocol.Control:

@@ -181,9 +181,7 @@ class Client(Base):
     def repeat(self, job: str = "", *, priority: PriorityName | None = None) -> Done:
         """Speaks once more what was heard: the job with that number, or the last one. Returns when it was
         heard. The daemon needs `speech.history_texts` for it."""
-        name = self._connection.name
-        request = protocol.Repeat(id=self._id(), client=name, job=job, priority=priority, reply="events")
-        call = self._send(request, long=True)
+        call = self._send(self._repeat(job, priority), long=True)
         with self._ending(call):
             while not isinstance(event := self._next(call, None)[0], Done):
                 pass
