@@ -114,12 +114,14 @@ class AudioChunk:
     """Mono float32 samples at the voice's rate, owned by the receiver; `last` ends the job's audio.
 
     utterance: whose they are. take: how often the job had been sent back (`Sink`) when they were made.
+    loudness_lufs: of the voice that speaks here, None of silence or where it was not measured.
     """
 
     samples: Samples
     last: bool = False
     utterance: int = 0
     take: int = 0
+    loudness_lufs: float | None = None
 
 
 class Sink(Protocol):

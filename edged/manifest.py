@@ -79,13 +79,17 @@ class EngineFile(File, frozen=True, kw_only=True):
     outputs: tuple[Tensor, ...]
 
 
-class VoiceInfo(Record, frozen=True, kw_only=True):
-    """What a client is told about a voice. languages: BCP 47 tags; ("*",) speaks any script."""
+class VoiceInfo(Record, frozen=True, kw_only=True, omit_defaults=True):
+    """What a client is told about a voice. languages: BCP 47 tags; ("*",) speaks any script.
+
+    loudness_lufs: integrated loudness of its speech (EBU R128), which makes voices equally loud when played.
+    """
 
     name: Name
     languages: Annotated[tuple[Text, ...], Meta(min_length=1)]
     description: Text
     gender: str = ""
+    loudness_lufs: Annotated[float, Meta(ge=-70.0, le=10.0)] | None = None
 
 
 class Licence(Record, frozen=True, kw_only=True):

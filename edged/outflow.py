@@ -7,7 +7,7 @@ a voice made and pours it out; sinks take it.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from time import monotonic
 
 import numpy as np
@@ -42,9 +42,9 @@ def begin(entry: Entry, utterance: Utterance, rate: int) -> None:
     entry.pending.extend(map(Mark, utterance.marks))
 
 
-def add(entry: Entry, samples: Samples, most: int, gain: float) -> None:
-    """Copies samples out of the engine's buffers, in chunks of at most `most`."""
-    entry.pending.extend(_copies(samples, most, gain))
+def add(entry: Entry, samples: Samples, most: int, gain: float, loudness_lufs: float | None = None) -> None:
+    """Copies samples out of the engine's buffers, in chunks of at most `most`. loudness_lufs: the voice's."""
+    entry.pending.extend(AudioChunk(one, loudness_lufs=loudness_lufs) for one in _copies(samples, most, gain))
 
 
 def end(entry: Entry, utterance: Utterance, rate: int) -> None:
@@ -72,7 +72,7 @@ def pour(entry: Entry, rate: int, most: int) -> bool:
             first.samples -= size
             if not first.samples:
                 pending.popleft()
-            _write(entry, np.zeros(size, np.float32), rate)
+            _write(entry, AudioChunk(np.zeros(size, np.float32)), rate)
             continue
         pending.popleft()
         if isinstance(first, Mark):
@@ -113,13 +113,14 @@ def _copies(samples: Samples, most: int, gain: float) -> Iterator[Samples]:
         yield piece.copy() if gain == 1.0 else piece * np.float32(gain)
 
 
-def _write(entry: Entry, samples: Samples, rate: int) -> None:
+def _write(entry: Entry, chunk: AudioChunk, rate: int) -> None:
     """One chunk; the last one when nothing can follow."""
     job = entry.job
     assert job.sink is not None
     job.announce()
-    job.timeline.audio_s += samples.size / rate
+    job.timeline.audio_s += chunk.samples.size / rate
     entry.finished = entry.exhausted
     if entry.finished:
         job.timeline.synthesized = monotonic()
-    job.sink.write(AudioChunk(samples, entry.finished, max(0, job.cursor - 1), entry.take))
+    utterance = max(0, job.cursor - 1)
+    job.sink.write(replace(chunk, last=entry.finished, utterance=utterance, take=entry.take))

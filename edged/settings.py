@@ -161,6 +161,7 @@ class Audio(Group, kw_only=True, frozen=True):
     name, or several of these in the order in which they are tried.
 
     devices: of those that match a device, the first one counts. on_loss wait: jobs wait for the device.
+    loudness_lufs 0: voices keep their own levels.
     """
 
     enabled: bool = True
@@ -174,6 +175,7 @@ class Audio(Group, kw_only=True, frozen=True):
     buffer_s: Annotated[float, Meta(ge=0.5, le=60.0)] = 4.0
     keep_open_s: Seconds = 5.0
     volume: Volume = 1.0
+    loudness_lufs: Annotated[float, Meta(ge=-40.0, le=0.0)] = -20.0
 
 
 class ClientDefaults(Group, kw_only=True, frozen=True):

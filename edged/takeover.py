@@ -226,7 +226,7 @@ class Takeover:
         """Socket thread."""
         before, self.settings = self.settings, settings
         self._lexicon = lexicon
-        self._parts.player.volume = settings.audio.volume
+        self._parts.player.set_volume(settings.audio.volume)
         self._parts.player.use(settings.speech)
         self._parts.admission.history.use(settings.speech)
         self._parts.admission.limit(settings.limits)

@@ -214,7 +214,13 @@ class Worker:
         if not entry.sounded and (piece.samples.size or piece.last):
             entry.sounded = True
             outflow.begin(entry, utterance, rate)
-        outflow.add(entry, piece.samples, self._chunk(rate), utterance.gain)
+        outflow.add(
+            entry,
+            piece.samples,
+            self._chunk(rate),
+            utterance.gain,
+            self._voices[entry.voice].card.loudness_lufs,
+        )
         if piece.last:
             self._close(entry)
             outflow.end(entry, utterance, rate)

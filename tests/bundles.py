@@ -34,6 +34,17 @@ def tone(rate: int = 24_000, work: int = 0, max_symbols: int = 160) -> Path:
     return build("tone", out, rate=rate, work=work, max_symbols=max_symbols, name=name)
 
 
+@functools.cache
+def tone_of(lufs: float) -> Path:
+    """The tone bundle, which says that its voice is so loud."""
+    out = Path(_folder().name) / f"tone{lufs}"
+    shutil.copytree(tone(), out)
+    manifest = read_manifest(out)
+    voices = tuple(msgspec.structs.replace(voice, loudness_lufs=lufs) for voice in manifest.voices)
+    write_manifest(out, msgspec.structs.replace(manifest, voices=voices))
+    return out
+
+
 TENSORRT = TensorRT(version="10.3.0", capability="8.7", cuda="12.6", device="Orin", device_mb=400.0)
 NO_NETWORK = b"no network, and no plan that TensorRT could read either\n"
 

@@ -13,12 +13,15 @@ import numpy as np
 import pytest
 import soxr
 
+from edged.audio.fader import RAMP_FRAMES
 from edged.audio.output import Output
 from edged.audio.player import Player
 from edged.audio.segment import PlayerSink
 from edged.errors import AudioDeviceLost, DeadlineMissed, NoAudioDevice, ShuttingDown
-from edged.job import AudioChunk, Job, JobState, Samples
+from edged.job import AudioChunk, Job, JobState, Params, Samples
 from edged.settings import Audio
+from edged.voices import golden
+from tests import bundles
 from tests.pulse import RATE, PulseServer, Recording, find, pulse, pulse_server, snr_db, wait_until
 from tests.sounds import make_job, noise, usual, write_all
 
@@ -242,17 +245,87 @@ def test_a_slow_voice_is_heard_whole_with_counted_gaps(pulse: PulseServer) -> No
     assert float(np.sum(heard.astype(np.float64) ** 2)) == pytest.approx(sum(energy), rel=0.02)
 
 
-def test_volume_multiplies_and_clips(pulse: PulseServer) -> None:
+def test_volumes_multiply(pulse: PulseServer) -> None:
     sound = noise(0.4, VOICE)
     with playing(volume=0.5) as player, pulse.record() as recording:
         finish(speak(player, "1", sound, volume=0.5))
-        quiet = hear(recording)
-        finish(speak(player, "2", sound, volume=4.0))
-        both = hear(recording)
-    assert_heard(resampled(sound * np.float32(0.25)), quiet)
-    loud = both[len(quiet) :]
-    at = find(resampled(sound), loud)
-    assert_heard(np.clip(resampled(sound * np.float32(2.0)), -1, 1), loud, at)
+        assert_heard(resampled(sound * np.float32(0.25)), hear(recording))
+
+
+def true_peak(sound: Samples) -> float:
+    return float(np.abs(soxr.resample(sound.astype(np.float64), RATE, 8 * RATE, quality="VHQ")).max())
+
+
+@pytest.mark.parametrize(("volume", "level"), [(1.0, 4.0), (4.0, 1.0)])
+def test_a_voice_that_is_too_loud_is_limited_to_its_ends(
+    pulse: PulseServer, volume: float, level: float
+) -> None:
+    """The noise has peaks at half of full scale: it is made 6 dB louder than that."""
+    sound = noise(1.0, VOICE) * np.float32(level)
+    with playing(volume=volume) as player, pulse.record() as recording:
+        finish(speak(player, "1", sound))
+        heard = hear(recording)
+    assert 10 ** (-2 / 20) < true_peak(heard) <= 10 ** (-1 / 20)
+    wanted = resampled(sound * np.float32(volume))
+    at = find(wanted, heard)
+    played = heard[at : at + len(wanted)]
+    assert_silent(heard[:at])
+    assert_silent(heard[at + len(wanted) :])
+    # Turned down and nothing else: what has a sign keeps it, and is no louder.
+    assert (played * wanted >= -1e-6).all()
+    assert (np.abs(played) <= np.abs(wanted) + 1e-4).all()
+
+
+@pytest.mark.parametrize(("lufs", "gain_db"), [(-26.0, 6.0), (-14.0, -6.0), (-50.0, 12.0), (None, 0.0)])
+def test_a_voice_is_brought_to_the_loudness_that_is_set(
+    pulse: PulseServer, lufs: float | None, gain_db: float
+) -> None:
+    sound = noise(0.5, VOICE) * np.float32(0.4)
+    with playing(loudness_lufs=-20.0) as player, pulse.record() as recording:
+        job = make_job()
+        job.sink = player.sink(job, VOICE, usual(job))
+        job.sink.write(AudioChunk(sound, last=True, loudness_lufs=lufs))
+        finish(job)
+        assert_heard(resampled(sound * np.float32(10 ** (gain_db / 20))), hear(recording))
+
+
+def test_the_built_in_voice_is_heard_at_the_target(pulse: PulseServer) -> None:
+    pyloudnorm = pytest.importorskip("pyloudnorm", reason="pyloudnorm is not installed (extra compile)")
+    voice = bundles.voice(bundles.hibari())
+    text = "Gate three is open. Please stand clear! Is anyone there? The belt starts in ten seconds."
+    speech = golden.speak(voice, text, Params())
+    with playing(loudness_lufs=-23.0) as player, pulse.record() as recording:
+        job = make_job()
+        job.sink = player.sink(job, voice.card.sample_rate, usual(job))
+        job.sink.write(AudioChunk(speech, last=True, loudness_lufs=voice.card.loudness_lufs))
+        finish(job)
+        heard = hear(recording)
+    assert pyloudnorm.Meter(RATE).integrated_loudness(heard.astype(float)) == pytest.approx(-23.0, abs=1.0)
+
+
+def test_volume_and_mute_act_at_once_and_without_a_step(pulse: PulseServer) -> None:
+    level = 0.5
+    with playing() as player, pulse.record() as recording:
+        job = speak(player, "1", np.full(3 * VOICE, level, np.float32))
+        wait_until(lambda: np.abs(recording.samples[-480:]).max(initial=0.0) > 0.4, what="the job heard")
+        times = []
+        for change in (lambda: player.set_volume(0.3), lambda: player.mute(True), lambda: player.mute(False)):
+            times.append(recording.seconds)
+            change()
+            time.sleep(0.5)
+        finish(job)
+        heard = hear(recording)
+        assert (player.volume, player.muted, player.underruns) == (0.3, False, 0)
+    first, last = np.flatnonzero(np.abs(heard) > 0.01)[[0, -1]]
+    steps = np.abs(np.diff(heard))[first + RATE // 50 : last - RATE // 50]
+    assert steps.max() <= 1.05 * level / RAMP_FRAMES
+    # What the device holds is heard before: its latency (0.15 s), and what the machine takes.
+    for at, expected in zip(times, (0.3 * level, 0.0, 0.3 * level), strict=True):
+        settled = int((at + 0.15 + 0.05 + 0.15) * RATE)
+        assert np.abs(heard[settled : settled + RATE // 50] - expected).max() < 1e-3
+    silent = heard[first:last] == 0.0
+    fall = np.flatnonzero(silent)[0]
+    assert heard[first:last][fall - RATE // 20] == pytest.approx(0.3 * level, abs=1e-3)  # silence in 50 ms
 
 
 def test_voices_of_other_rates(pulse: PulseServer) -> None:
@@ -506,5 +579,5 @@ def test_without_portaudio(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_the_sink_is_what_the_job_expects() -> None:
     from edged.job import Sink
 
-    sink: Sink = PlayerSink(Player(Audio(enabled=False), lambda: None), make_job(), VOICE, 1.0)
+    sink: Sink = PlayerSink(Player(Audio(enabled=False), lambda: None), make_job(), VOICE, 0.0)
     assert not sink.ready(), "it is in no queue"

@@ -25,7 +25,8 @@ pytestmark = pytest.mark.audio
 SENTENCE = "Pump four has stopped."
 LONG = " ".join(f"Line number {n} is running again." for n in range(12))
 ALPHABET = "abcdefghij klmnopqrst uvwxyz zyxwvutsrq ponmlkjihg fedcba."  # no two places sound alike
-AUDIO = {"enabled": True, "device": "pulse", "latency_ms": 150}
+AUDIO = {"enabled": True, "device": "pulse", "latency_ms": 150, "loudness_lufs": -20.0}
+GAIN = 10 ** (6 / 20)  # that brings the voice to that loudness
 
 
 @pytest.fixture(scope="module")
@@ -33,7 +34,7 @@ def speaking(pulse_server: PulseServer) -> Iterator[Daemon]:
     if not pulse_server.running:
         pulse_server.start()
     env = {"PULSE_SERVER": pulse_server.address}
-    with running(bundles.tone(), env=env, audio=dict(AUDIO)) as daemon:
+    with running(bundles.tone_of(-26.0), env=env, audio=dict(AUDIO)) as daemon:
         until = time.monotonic() + 5
         while not (status := daemon.request({"op": "status"}))["audio_device"]:
             assert time.monotonic() < until, status
@@ -41,10 +42,11 @@ def speaking(pulse_server: PulseServer) -> Iterator[Daemon]:
 
 
 def expected(daemon: Daemon, text: str, **fields: Any) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """What the loudspeaker should play: the same text synthesized, at the recorder's rate."""
+    """What the loudspeaker should play: the same text synthesized, at the recorder's rate and the loudness
+    that is set."""
     reply = daemon.request({"op": "synthesize", "text": text, **fields})
     audio, rate = soundfile.read(io.BytesIO(reply["audio_bytes"]), dtype="float32")
-    return np.asarray(soxr.resample(audio, rate, RATE), dtype=np.float32)
+    return np.asarray(soxr.resample(audio * GAIN, rate, RATE), dtype=np.float32)
 
 
 def heard(recording: Any, settle_s: float = 0.5) -> np.ndarray[Any, np.dtype[np.float32]]:

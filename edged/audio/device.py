@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Collection
 from time import monotonic
 
+from edged.audio.fader import Fader
 from edged.audio.find import find, refresh
 from edged.audio.match import longest_latency_ms, settings_for
 from edged.audio.output import NO_ANSWER, STALL_S, Output, Speaker
@@ -39,18 +40,26 @@ def ring_frames(settings: Audio, rate: int) -> tuple[int, int]:
 class Loudspeaker:
     """The device that the settings name, present or not, its ring and its stream while one is open."""
 
-    def __init__(self, settings: Audio, voice_rate: int, memory: Samples | None = None) -> None:
-        """memory: for the ring; a device that takes more (more channels, a higher rate) gets its own."""
+    def __init__(
+        self,
+        settings: Audio,
+        voice_rate: int,
+        memory: Samples | None = None,
+        fader: Fader | None = None,
+    ) -> None:
+        """memory: for the ring; a device that takes more (more channels, a higher rate) gets its own. fader:
+        the same for every ring."""
         self.error: NoAudioDevice | None = None
         self.name = ""
         self.output: Output | None = None
-        self.ring = Ring(1, 1)
+        self.ring = Ring(1, 1, fader=fader)
         self.checked_at = 0.0
         self.handed = 0  # frames that the last stream took and a dead device has not played
         self._settings = settings
         self._own = settings  # with what differs for the device
         self._voice_rate = voice_rate
         self._memory = memory
+        self._fader = fader
         self._speaker: Speaker | None = None
         self._rate = 0  # of the ring
         self._before_s = 0.0  # played from rings that are gone
@@ -139,7 +148,7 @@ class Loudspeaker:
             if (self.ring.frames, self.ring.channels) != (frames, speaker.channels):
                 self._gaps += self.ring.underruns
                 self._before_s = self.played_s
-                self.ring = Ring(frames, speaker.channels, keep, self._memory)
+                self.ring = Ring(frames, speaker.channels, keep, self._memory, self._fader)
             self._rate = speaker.rate
             self._own = settings_for(self._settings, speaker.name)
             self._telling.seen(speaker)

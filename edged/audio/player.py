@@ -3,7 +3,7 @@
 Thread `edged-player` owns PortAudio (through `device`) and is the ring's writer. The engine thread puts
 chunks into a `PlayerSink` (`segment`) and asks whether it may go on; any thread may abort a job.
 
-    engine --put--> PlayerSink --pump, resampled--> Ring --callback--> device
+    engine --put--> PlayerSink --pump, resampled, limited--> Ring --callback, fader--> device
 
 One job writes at a time, until its last sample is in the ring, so that the next job is synthesized while this
 one is still heard; which one is the speech queue's matter (`line`).
@@ -20,6 +20,7 @@ from typing import Literal
 
 from edged import errors
 from edged.audio.device import Loudspeaker, ring_frames
+from edged.audio.fader import Fader
 from edged.audio.line import Line, SendBack
 from edged.audio.outage import FIRST_S, Outage
 from edged.audio.output import CLOSE_WAIT_S
@@ -58,10 +59,10 @@ class Player:
             frames, _ = ring_frames(settings, RING_RATE)
             memory = arena.array("ring", (frames, RING_CHANNELS), owner="player")
             arena.note(bound_row("audio.buffer_s", int(settings.buffer_s * sample_rate) * 4))
-        self.volume = settings.volume  # the server thread sets another
         self._settings = settings
         self._wake = wake
-        self._speaker = Loudspeaker(settings, sample_rate, memory)
+        self.fader = Fader(settings.volume)
+        self._speaker = Loudspeaker(settings, sample_rate, memory, self.fader)
         self._changed = threading.Condition()  # its lock guards all that follows and every sink
         self._line = Line(speech or Speech(), send_back)
         self._outage = Outage(settings)
@@ -84,6 +85,23 @@ class Player:
     def underruns(self) -> int:
         """Gaps that were heard: the ring or the device ran dry within a job."""
         return self._speaker.underruns
+
+    @property
+    def volume(self) -> float:
+        """The loudspeaker's, a factor from 0 to 4."""
+        return self.fader.volume
+
+    @property
+    def muted(self) -> bool:
+        return self.fader.muted
+
+    def set_volume(self, volume: float) -> None:
+        """Any thread: for all jobs, at once; what is above 1, see `Fader`. Raises `BadValue`."""
+        self.fader.set_volume(volume)
+
+    def mute(self, on: bool) -> None:
+        """Any thread: nothing is heard, at once, while jobs go on; or what plays is heard again."""
+        self.fader.muted = on
 
     def start(self) -> None:
         """Looks for the device on the player's thread; `error` and `device` tell how it went."""
@@ -114,7 +132,7 @@ class Player:
                     # A new one each time: an exception that is raised twice collects tracebacks.
                     raise errors.NoAudioDevice(self.error.message, self.error.hint)
                 self._want_probe |= due
-            sink = PlayerSink(self, job, sample_rate, job.params.volume * self.volume)
+            sink = PlayerSink(self, job, sample_rate, self._settings.loudness_lufs)
             self._line.add(sink, wish, monotonic(), self._speaker.ring)
             self._want_open = True
             self._poke()

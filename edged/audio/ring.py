@@ -4,13 +4,14 @@ Positions are absolute: they count frames since the ring was made and never go b
 the range [start, end) for ever and no index needs a lap number. Each position has exactly one thread
 that stores it, and storing a Python int (or tuple) is atomic; that is all the synchronisation there is.
 The reader never locks, logs or makes an array: it copies, multiplies in place and stores ints.
-Neighbours: `segment` writes, `output` reads, `line` cuts, `player` rewinds.
+Neighbours: `segment` writes, `output` reads, `line` cuts, `player` rewinds, `fader` sets how loud it is read.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
+from edged.audio.fader import Fader
 from edged.job import Samples
 
 FADE_FRAMES = 240  # 5 ms at 48 kHz: long enough not to click, too short to be heard as speech
@@ -24,7 +25,14 @@ class Ring:
     silent, since a centre or low-frequency loudspeaker is no place for a second copy.
     """
 
-    def __init__(self, frames: int, channels: int, keep: int = 0, memory: Samples | None = None) -> None:
+    def __init__(
+        self,
+        frames: int,
+        channels: int,
+        keep: int = 0,
+        memory: Samples | None = None,
+        fader: Fader | None = None,
+    ) -> None:
         """memory: at least frames x channels values of it are used, where it has as many."""
         self.frames = frames
         self.channels = channels
@@ -43,6 +51,7 @@ class Ring:
         self._cuts: tuple[tuple[int, int], ...] = ()  # stored by the writer's side only
         self._floor = 0  # no rewinding to before here; stored by the writer's side only
         self._starving = False
+        self._fader = Fader() if fader is None else fader
 
     @property
     def written(self) -> int:
@@ -154,14 +163,14 @@ class Ring:
         self._copy(read, out, filled, count)
         filled += count
         self._read = read + count
-        if filled < wanted:
-            out[filled:] = 0.0
-            if self.promised:
-                self.starved_frames += wanted - filled
-                if not self._starving:
-                    self.underruns += 1
-                self._starving = True
-                return filled
+        out[filled:] = 0.0
+        self._fader.apply(out, filled)
+        if filled < wanted and self.promised:
+            self.starved_frames += wanted - filled
+            if not self._starving:
+                self.underruns += 1
+            self._starving = True
+            return filled
         self._starving = False
         return filled
 

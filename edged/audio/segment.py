@@ -1,4 +1,4 @@
-"""One speak job's audio on its way into the ring: its queue, its resampler and its place in the ring.
+"""One speak job's audio on its way into the ring: its queue, gain, resampler, limiter and place in the ring.
 
 `PlayerSink` is what the engine thread sees (`edged.job.Sink`). All of its state is guarded by the
 player's lock, except `ready`, which only reads. Neighbours: `player` calls `pump`, `ring` takes the audio.
@@ -12,6 +12,9 @@ from typing import Protocol
 
 import numpy as np
 
+from edged.audio.fader import Fader
+from edged.audio.level import gain_to
+from edged.audio.limiter import Limiter
 from edged.audio.resample import Resampler
 from edged.audio.ring import Ring
 from edged.job import AudioChunk, Job, Samples
@@ -21,6 +24,9 @@ PIECE_S = 0.1  # audio is resampled and moved in such pieces: what is worked on 
 
 class Owner(Protocol):
     """What a sink needs of its player."""
+
+    @property
+    def fader(self) -> Fader: ...
 
     def may_write(self, sink: PlayerSink) -> bool: ...
 
@@ -32,9 +38,10 @@ class Owner(Protocol):
 class PlayerSink:
     """start, end: the job's range in the ring, None while not known. left_at: how many
     frames the device had asked for when the last sample was seen to have left the ring, 0 before. take: how
-    often the job was sent back; chunks of former takes are passed over."""
+    often the job was sent back; chunks of former takes are passed over. target_lufs: what the voices of the
+    job are brought to."""
 
-    def __init__(self, owner: Owner, job: Job, sample_rate: int, gain: float) -> None:
+    def __init__(self, owner: Owner, job: Job, sample_rate: int, target_lufs: float) -> None:
         self.job = job
         self.start: int | None = None
         self.end: int | None = None
@@ -46,11 +53,13 @@ class PlayerSink:
         self._spoken = 0  # the utterance of the block
         self._owner = owner
         self._rate = sample_rate
-        self._gain = np.float32(gain)
+        self._target_lufs = target_lufs
+        self._boost = owner.fader.boost  # of the last sample taken
         self._chunks: deque[AudioChunk] = deque()
         self._queued = 0  # samples in _chunks that were not taken yet
         self._taken = 0  # samples taken of the first chunk
         self._resampler: Resampler | None = None
+        self._limiter: Limiter | None = None
         self._block: Samples = np.zeros(0, dtype=np.float32)  # ready for the ring
         self._flushed = False  # _block is the end of the job's audio
 
@@ -117,7 +126,7 @@ class PlayerSink:
         self.left_at = 0
         self._from = self._spoken = utterance
         self._places = []
-        self._resampler, self._flushed = None, False
+        self._resampler, self._limiter, self._flushed = None, None, False
         self._empty()
 
     def _empty(self) -> None:
@@ -162,10 +171,19 @@ class PlayerSink:
             self._chunks.popleft()
             self._taken = 0
             last = chunk.last
-        if self._resampler is None:
-            self._resampler = Resampler(self._rate, rate)
+        if self._resampler is None or self._limiter is None:
+            self._resampler, self._limiter = Resampler(self._rate, rate), Limiter(rate)
         if chunk.utterance < self._from:  # it was skipped
             piece = piece[:0]
-        clean = np.nan_to_num(piece, nan=0.0, posinf=1.0, neginf=-1.0) * self._gain
-        self._block = np.clip(self._resampler.feed(clean, last), -1.0, 1.0)
+        clean = np.nan_to_num(piece, nan=0.0, posinf=1.0, neginf=-1.0) * self._gain(chunk, len(piece))
+        self._block = self._limiter.feed(self._resampler.feed(clean, last), last)
         self._flushed = last
+
+    def _gain(self, chunk: AudioChunk, count: int) -> Samples:
+        """Of the next samples: the job's, the voice's, and the fader's boost, which goes to a new one in a
+        straight line."""
+        gain = self.job.params.volume * gain_to(self._target_lufs, chunk.loudness_lufs)
+        before, self._boost = self._boost, self._owner.fader.boost
+        steps = 1 if before == self._boost else count
+        ramp: Samples = np.linspace(gain * before, gain * self._boost, steps, dtype=np.float32)
+        return ramp

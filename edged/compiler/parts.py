@@ -1,6 +1,7 @@
 """What every family's builder shares: optional imports, file entries, provenance, the golden utterance.
 
-CLI process only. Neighbours: `tone.py` and `hibari.py` use it, `bundle_write.py` does the writing.
+CLI process only. Neighbours: `tone.py` and `hibari.py` use it, `bundle_write.py` does the writing,
+`loudness.py` measures.
 """
 
 from __future__ import annotations
@@ -18,10 +19,12 @@ import msgspec
 from edged import __version__, settings
 from edged.bundle import Bundle, EngineFile, File, Golden, Manifest, Tensor
 from edged.bundle_write import describe, write_manifest
+from edged.compiler import loudness
 from edged.engine.api import TensorSpec
 from edged.engine.buffers import Arena
 from edged.engine.plan import total_mb
 from edged.errors import MissingExtra
+from edged.job import Params
 from edged.voices import golden
 from edged.voices.load import open_bundle
 
@@ -75,7 +78,8 @@ def _tensors(specs: list[TensorSpec]) -> tuple[Tensor, ...]:
 
 
 def finish(root: Path, manifest: Manifest, text: str, *, within_s: float, within_db: float) -> Golden:
-    """Writes the manifest, speaks the golden utterance with the new bundle, and records it there.
+    """Writes the manifest, speaks the golden utterance with the new bundle, and records it there, with the
+    loudness of each voice.
 
     This is also the proof that the bundle can be loaded, speaks at its maximum shapes, and asks for no more
     memory then. What a bundle for a GPU has there is recorded as well.
@@ -95,6 +99,10 @@ def finish(root: Path, manifest: Manifest, text: str, *, within_s: float, within
             samples_within=round(within_s * manifest.sample_rate),
             bands_within_db=within_db,
         )
+        measure = loudness.meter()
+        lufs = {
+            one.card.name: measure(golden.speak(one, text, Params()), manifest.sample_rate) for one in voices
+        }
     finally:
         for one in voices:
             one.close()
@@ -102,5 +110,8 @@ def finish(root: Path, manifest: Manifest, text: str, *, within_s: float, within
     if record is not None:
         used = total_mb(row for row in arena.plan() if row.kind == "device")
         record = msgspec.structs.replace(record, device_mb=round(used, 1))
-    write_manifest(root, msgspec.structs.replace(manifest, golden=recorded, tensorrt=record))
+    infos = tuple(
+        msgspec.structs.replace(info, loudness_lufs=lufs.get(info.name)) for info in manifest.voices
+    )
+    write_manifest(root, msgspec.structs.replace(manifest, voices=infos, golden=recorded, tensorrt=record))
     return recorded

@@ -20,7 +20,7 @@ from edged.text.split import Pauses
 @dataclass(frozen=True, slots=True)
 class VoiceCard:
     """What a client may know about a voice. controls: the fields of a request that steer it; markups: what
-    a text for it may be written in."""
+    a text for it may be written in; loudness_lufs: as it was measured, None where it was not."""
 
     name: str
     family: str
@@ -31,6 +31,7 @@ class VoiceCard:
     bundle: str
     controls: tuple[str, ...] = COMMON
     markups: tuple[str, ...] = ("plain", "ssml")
+    loudness_lufs: float | None = None
 
 
 class Frontend(Protocol):

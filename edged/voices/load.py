@@ -51,6 +51,7 @@ def cards(bundle: Bundle) -> list[VoiceCard]:
             bundle=manifest.name,
             controls=controls,
             markups=markups,
+            loudness_lufs=voice.loudness_lufs,
         )
         for voice in manifest.voices
     ]
