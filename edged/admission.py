@@ -13,7 +13,6 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from time import monotonic
-from typing import Literal
 
 import msgspec
 
@@ -36,12 +35,13 @@ from edged.errors import (
 from edged.explanations import event_of, speech_of
 from edged.first_look import look
 from edged.forecast import Forecast
-from edged.job import Job, JobState, Params, Priority, Sink
+from edged.job import Job, JobState, News, Params, Priority, Sink
 from edged.open_jobs import OpenJobs, Submit
 from edged.params import reading_options, resolve
 from edged.settings import ClientDefaults, Limits, Reading, Speech, VoiceDefaults
 from edged.speech.history import History, heard
 from edged.speech.options import FIELDS, Wish, entry_of, priority_of, wish
+from edged.speech.orders import Order, order_of
 from edged.stats import Stats, first_audio_ms, rtf
 from edged.text.explain import Account, Told
 from edged.text.script import Script
@@ -55,13 +55,13 @@ class Sinks:
 
     speaker(job, source_rate, wish): the loudspeaker; raises `NoAudioDevice` and `Busy`.
     reply(job, format, source_rate, target_rate, stream): back to the client.
-    control(jobs, do): pauses, resumes, skips or is about to cancel on the loudspeaker; gives those that it
-    changed something for.
+    control(jobs, order): what people want of jobs on the loudspeaker; gives those that it changed something
+    for.
     """
 
     speaker: Callable[[Job, int, Wish], Sink]
     reply: Callable[[Job, str, int, int, bool], Sink]
-    control: Callable[[Iterable[Job], Literal["pause", "resume", "skip", "stop"]], list[Job]]
+    control: Callable[[Iterable[Job], Order], list[Job]]
 
 
 class Admission:
@@ -69,7 +69,7 @@ class Admission:
 
     state: starting until `open`, then ready, at last draining (set by the service). over_budget: why no job
     is taken for want of memory, "" while there is enough (set by the watchdog). reading: how texts are read
-    where a request does not say. on_start, on_end, on_mark: told of a job, on any thread.
+    where a request does not say. on_start, on_end, on_news: told of a job, on any thread.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class Admission:
         limits: Limits,
         on_start: Callable[[Job], None],
         on_end: Callable[[Job], None],
-        on_mark: Callable[[Job, str, float], None] | None = None,
+        on_news: Callable[[Job, News], None] | None = None,
     ) -> None:
         self.state = "starting"
         self.over_budget = ""
@@ -91,7 +91,7 @@ class Admission:
         self._limits = limits
         self._on_start = on_start
         self._on_end = on_end
-        self._on_mark = on_mark
+        self._on_news = on_news
         self._prefix = os.urandom(2).hex()
         self._count = 0
 
@@ -331,7 +331,7 @@ class Admission:
             deadline=None if request.deadline_ms is None else now + request.deadline_ms / 1e3,
             on_start=self._on_start,
             on_end=self._on_end,
-            on_mark=self._on_mark,
+            on_news=self._on_news,
         )
         job.timeline.received = now
         return job
@@ -341,14 +341,19 @@ class Admission:
     def cancel(self, request: protocol.Cancel, peer: Peer) -> list[str]:
         """Cancels what the request names; the job numbers that were cancelled by it."""
         hit = named(self.tickets.values(), request, peer)
-        self._sinks.control(hit, "stop")  # or one would be heard for a moment when another one ends
+        self._sinks.control(hit, Order("stop"))  # or one would be heard for a moment when another one ends
         return [job.id for job in hit if job.cancel()]
 
     def control(self, request: protocol.Control, peer: Peer) -> list[str]:
-        """Pauses, resumes or skips; the numbers of the jobs that it changed something for."""
-        return [
-            job.id for job in self._sinks.control(named(self.tickets.values(), request, peer), request.do)
-        ]
+        """Does to jobs what the request says; the numbers of those that it changed something for.
+
+        Raises `BadValue` where it says too little or too much, or no voice of the jobs has a speed.
+        """
+        order = order_of(request)
+        jobs = named(self.tickets.values(), request, peer)
+        if order.do == "speed":
+            jobs = [job for job in jobs if "speed" in self.voices[job.voice].controls]
+        return [job.id for job in self._sinks.control(jobs, order)]
 
     def _part_of(self, request: protocol.Part, peer: Peer) -> Job:
         if not (request.job or request.target):

@@ -16,13 +16,25 @@ import zmq
 from edged import protocol
 from edged.admission import Admission
 from edged.errors import UnspeakableText
-from edged.job import Job, JobState
+from edged.job import Job, JobState, MarkReached, News, Paused, SentenceReached
 from edged.log import event as log_event
 from edged.outgoing import Outgoing
 from edged.stats import first_audio_ms, rtf, waited_ms
 from edged.tickets import Peer, Ticket
 
 log = logging.getLogger("edged.server")
+
+
+def told(job: Job, news: News) -> protocol.Event:
+    """Any thread: the event that tells a job's client what happened on the way to its listener."""
+    mine, time_s = job.client_id, round(news.time_s, 4)
+    if isinstance(news, MarkReached):
+        return protocol.Mark(id=mine, job=job.id, name=news.name, time_s=time_s)
+    if isinstance(news, SentenceReached):
+        return protocol.Position(id=mine, job=job.id, utterance=news.utterance, time_s=time_s)
+    if isinstance(news, Paused):
+        return protocol.Paused(id=mine, job=job.id, time_s=time_s, reason=news.reason)
+    return protocol.Resumed(id=mine, job=job.id, time_s=time_s)
 
 
 class Delivery:

@@ -33,6 +33,15 @@ class Speaker(Protocol):
     @property
     def underruns(self) -> int: ...
 
+    @property
+    def volume(self) -> float: ...
+
+    @property
+    def muted(self) -> bool: ...
+
+    @property
+    def held(self) -> bool: ...
+
 
 class Memory(Protocol):
     """What the desk tells about what is loaded, and the preallocated buffers."""
@@ -122,6 +131,16 @@ class Desk:
             used_mb=round(self._budget.used_mb, 1),
             memory_state=self._budget.state,
             remark=self._memory.remark,
+            volume=self._speaker.volume,
+            muted=self._speaker.muted,
+            held=self._speaker.held,
+        )
+
+    def controlled(self, id: str, jobs: list[str]) -> protocol.ControlReply:
+        """jobs: those that something was changed for."""
+        speaker = self._speaker
+        return protocol.ControlReply(
+            id=id, jobs=jobs, volume=speaker.volume, muted=speaker.muted, held=speaker.held
         )
 
     def history(self, id: str, last: int) -> protocol.HistoryReply:

@@ -114,6 +114,7 @@ class AudioChunk:
     """Mono float32 samples at the voice's rate, owned by the receiver; `last` ends the job's audio.
 
     utterance: whose they are. take: how often the job had been sent back (`Sink`) when they were made.
+    time_s: where they begin in the job's audio. mark: a mark of the text that comes before them.
     loudness_lufs: of the voice that speaks here, None of silence or where it was not measured.
     """
 
@@ -121,7 +122,43 @@ class AudioChunk:
     last: bool = False
     utterance: int = 0
     take: int = 0
+    time_s: float = 0.0
+    mark: str = field(default="", repr=False)
     loudness_lufs: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class MarkReached:
+    """A mark of the text. time_s: where it is in the job's audio, in seconds."""
+
+    name: str = field(repr=False)
+    time_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class SentenceReached:
+    """The utterance with that number begins to be heard. time_s: as of `MarkReached`."""
+
+    utterance: int
+    time_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """It is silent from that time of its audio on. reason: asked, or interrupted by another job."""
+
+    time_s: float
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """It is heard again, from that time of its audio on."""
+
+    time_s: float
+
+
+News = MarkReached | SentenceReached | Paused | Resumed
 
 
 class Sink(Protocol):
@@ -150,6 +187,7 @@ class Timeline:
     synthesized: float = 0.0  # all of its audio was handed to the sink
     first_audio: float = 0.0  # first audio handed to the socket or the loudspeaker
     ended: float = 0.0
+    heard_s: float = 0.0  # audio that was heard, of a job for the loudspeaker
     synthesis_s: float = 0.0  # engine time spent on this job
     audio_s: float = 0.0  # audio produced
 
@@ -176,6 +214,8 @@ class Job:
     utterances: list[Utterance] = field(default_factory=list)
     prepared_all: bool = False
     paused: bool = False  # people want it to be; the player sets it
+    aloud: bool = False  # its start and its marks are told by the loudspeaker, when they are heard
+    pace: float = 1.0  # a factor on its speed from the next utterance on; the player sets it
     open: bool = False  # more text may come; the server thread sets it
     cursor: int = 0  # next utterance to synthesize
     error: EdgedError | None = None
@@ -188,7 +228,7 @@ class Job:
     refined: list[str] = field(default_factory=list, repr=False)  # with show_refined: sentence by sentence
     on_start: Callable[[Job], None] | None = None
     on_end: Callable[[Job], None] | None = None
-    on_mark: Callable[[Job, str, float], None] | None = None
+    on_news: Callable[[Job, News], None] | None = None
     _announced: bool = False
     _state: JobState = JobState.QUEUED
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -205,6 +245,11 @@ class Job:
     def prepared(self) -> bool:
         """There is text to synthesize, or there will never be."""
         return self.prepared_all or self.cursor < len(self.utterances)
+
+    @property
+    def announced(self) -> bool:
+        """Its start was told."""
+        return self._announced
 
     @property
     def phase(self) -> str:
@@ -226,10 +271,12 @@ class Job:
             self.announce()
         return True
 
-    def announce(self) -> None:
+    def announce(self, heard: bool = False) -> None:
         """Engine thread: tells the start, once. With show_refined that is when the first sentence is refined,
-        or when there is something to hear that no voice has refined."""
-        if not self._announced:
+        or when there is something to hear that no voice has refined.
+
+        heard: the player, of an `aloud` job: its first sample is heard."""
+        if not self._announced and heard >= self.aloud:
             self._announced = True
             if self.on_start is not None:
                 self.on_start(self)
@@ -239,13 +286,12 @@ class Job:
         self.refined.append(text)
         self.announce()
 
-    def tell_mark(self, name: str) -> None:
-        """Engine thread: a mark of the text, at the end of the audio that was produced so far."""
-        self.announce()
-        time_s = self.timeline.audio_s
-        self.marks.append((name, time_s))
-        if self.on_mark is not None and not self.ended:
-            self.on_mark(self, name, time_s)
+    def tell(self, news: News) -> None:
+        """Whoever delivers it: what happened on the way to its listener."""
+        if isinstance(news, MarkReached):
+            self.marks.append((news.name, news.time_s))
+        if self.on_news is not None and not self.ended:
+            self.on_news(self, news)
 
     def warn(self, text: str) -> None:
         """Text or engine thread: a warning for the client, which is told each one once."""

@@ -12,7 +12,7 @@ from time import monotonic
 
 import numpy as np
 
-from edged.job import AudioChunk, Samples, Utterance
+from edged.job import AudioChunk, MarkReached, Samples, Utterance
 from edged.scheduler import Entry
 
 # Chunks of silence of one job in one round, so that nobody waits for the whole of a long pause.
@@ -79,10 +79,15 @@ def pour(entry: Entry, rate: int, most: int) -> bool:
             if entry.told:
                 entry.told -= 1
             else:
-                job.tell_mark(first.name)
+                _tell(entry, first.name)
         else:
             _write(entry, first, rate)
     return False
+
+
+def the_end(entry: Entry) -> AudioChunk:
+    """The end of a job whose last audio was handed on before anybody knew."""
+    return replace(_placed(entry, AudioChunk(np.zeros(0, np.float32))), last=True)
 
 
 def send_back(entry: Entry, utterance: int, take: int) -> None:
@@ -113,14 +118,29 @@ def _copies(samples: Samples, most: int, gain: float) -> Iterator[Samples]:
         yield piece.copy() if gain == 1.0 else piece * np.float32(gain)
 
 
+def _tell(entry: Entry, mark: str) -> None:
+    """Told with the audio, or by the loudspeaker when it is heard."""
+    job = entry.job
+    job.announce()
+    if job.aloud and job.sink is not None:
+        job.sink.write(_placed(entry, AudioChunk(np.zeros(0, np.float32), mark=mark)))
+    else:
+        job.tell(MarkReached(mark, job.timeline.audio_s))
+
+
 def _write(entry: Entry, chunk: AudioChunk, rate: int) -> None:
     """One chunk; the last one when nothing can follow."""
     job = entry.job
     assert job.sink is not None
     job.announce()
+    placed = _placed(entry, chunk)
     job.timeline.audio_s += chunk.samples.size / rate
     entry.finished = entry.exhausted
     if entry.finished:
         job.timeline.synthesized = monotonic()
-    utterance = max(0, job.cursor - 1)
-    job.sink.write(replace(chunk, last=entry.finished, utterance=utterance, take=entry.take))
+    job.sink.write(replace(placed, last=entry.finished))
+
+
+def _placed(entry: Entry, chunk: AudioChunk) -> AudioChunk:
+    job = entry.job
+    return replace(chunk, utterance=max(0, job.cursor - 1), take=entry.take, time_s=job.timeline.audio_s)

@@ -273,7 +273,7 @@ class Server:
             return
         reply: protocol.Event
         if isinstance(request, protocol.Control):
-            reply = protocol.ControlReply(id=request.id, jobs=self._admission.control(request, peer))
+            reply = self._desk.controlled(request.id, self._admission.control(request, peer))
         elif isinstance(request, protocol.Cancel):
             reply = protocol.CancelReply(id=request.id, jobs=self._admission.cancel(request, peer))
         elif isinstance(request, protocol.Append):

@@ -24,6 +24,7 @@ from edged.admission import Admission, Sinks
 from edged.audio.hush import drivers_hushed
 from edged.audio.player import Player
 from edged.audio.reply import Replies
+from edged.delivery import told
 from edged.desk import Desk, rss_mb, since_process_start
 from edged.endpoints import Endpoints
 from edged.engine import pages
@@ -33,11 +34,11 @@ from edged.engines import Engines
 from edged.errors import EdgedError, InternalError
 from edged.exporter import Exporter
 from edged.footprint import few_arenas
-from edged.job import Job
+from edged.job import Job, News
 from edged.meter import Meter
 from edged.paths import default_endpoint
 from edged.patience import patiently
-from edged.protocol import Mark, Started
+from edged.protocol import Started
 from edged.relay import Relay
 from edged.server import Server
 from edged.settings import Log, Settings
@@ -145,7 +146,7 @@ class Service:
         )
         player.start()
         running.callback(player.close, 0.0)
-        self._admission = Admission(settings.limits, self._on_job_start, self._on_job_end, self._on_mark)
+        self._admission = Admission(settings.limits, self._on_job_start, self._on_job_end, self._on_news)
         meter = Meter()
         watchdog = self._watchdog = make_watchdog(
             settings, self._notify, self._admission, lambda: engines.device_mb
@@ -259,8 +260,8 @@ class Service:
         refined = job.refined[0] if job.refined else ""
         self._server.post(job, Started(id=job.client_id, job=job.id, voice=job.voice, refined=refined))
 
-    def _on_mark(self, job: Job, name: str, time_s: float) -> None:
-        self._server.post(job, Mark(id=job.client_id, job=job.id, name=name, time_s=round(time_s, 4)))
+    def _on_news(self, job: Job, news: News) -> None:
+        self._server.post(job, told(job, news))
 
     def _on_job_end(self, job: Job) -> None:
         self._server.post(job, None)

@@ -226,7 +226,8 @@ class Takeover:
         """Socket thread."""
         before, self.settings = self.settings, settings
         self._lexicon = lexicon
-        self._parts.player.set_volume(settings.audio.volume)
+        if settings.audio.volume != before.audio.volume:  # or what people turned it to stays
+            self._parts.player.set_volume(settings.audio.volume)
         self._parts.player.use(settings.speech)
         self._parts.admission.history.use(settings.speech)
         self._parts.admission.limit(settings.limits)

@@ -13,13 +13,13 @@ import logging
 import threading
 from collections import Counter, deque
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from time import monotonic
 
-import numpy as np
-
 from edged import outflow
+from edged.controls import SPEEDS
 from edged.errors import EdgedError, EngineError, InternalError, ShapeExceeded, UnspeakableText
-from edged.job import AudioChunk, Job, Params, Utterance
+from edged.job import Job, Params, Utterance
 from edged.log import event as log_event
 from edged.meter import Meter
 from edged.scheduler import Entry, Scheduler
@@ -253,7 +253,7 @@ class Worker:
         elif not job.ended and job.sink is not None:
             job.announce()
             job.timeline.synthesized = monotonic()
-            job.sink.write(AudioChunk(np.zeros(0, np.float32), True, max(0, job.cursor - 1), entry.take))
+            job.sink.write(outflow.the_end(entry))
 
     def _close(self, entry: Entry) -> None:
         if entry.stream is None:
@@ -291,4 +291,8 @@ class Worker:
 
 
 def _params(job: Job, utterance: Utterance) -> Params:
-    return job.params if utterance.params is None else utterance.params
+    params = job.params if utterance.params is None else utterance.params
+    if job.pace == 1.0:
+        return params
+    slowest, fastest = SPEEDS
+    return replace(params, speed=min(fastest, max(slowest, params.speed * job.pace)))

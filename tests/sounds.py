@@ -38,8 +38,9 @@ def noise(seconds: float, rate: int, seed: int = 0, top_hz: float = 3_000.0) -> 
     return (0.5 * sound / np.abs(sound).max()).astype(np.float32)
 
 
-def write_all(sink: Sink, samples: Samples, size: int) -> None:
+def write_all(sink: Sink, samples: Samples, size: int, rate: int = 24_000) -> None:
     """The samples in chunks of `size`, the last one marked."""
     starts = list(range(0, len(samples), size)) or [0]
     for start in starts:
-        sink.write(AudioChunk(samples[start : start + size], last=start == starts[-1]))
+        piece = samples[start : start + size]
+        sink.write(AudioChunk(piece, last=start == starts[-1], time_s=start / rate))

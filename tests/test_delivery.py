@@ -10,12 +10,11 @@ import pytest
 import zmq
 
 from edged.admission import Admission, Sinks
-from edged.delivery import Delivery
+from edged.delivery import Delivery, told
 from edged.errors import UnspeakableText
 from edged.forecast import Forecast
-from edged.job import Job
+from edged.job import Job, MarkReached, News
 from edged.outgoing import Outgoing
-from edged.protocol import Mark
 from edged.settings import Limits
 from edged.tickets import Peer, Ticket
 from tests.test_job import Recorder, make_job
@@ -38,18 +37,17 @@ class Desk:
         self.client.send(b"here")
         self.router.recv_multipart()
         ends: list[Job] = []
-        self.admission = Admission(Limits(), lambda _: None, ends.append, self.mark)
+        self.admission = Admission(Limits(), lambda _: None, ends.append, self.news)
         nowhere = Sinks(lambda *_: Recorder(), lambda *_: Recorder(), lambda jobs, do: [])
         self.admission.open({}, "", nowhere, lambda *_: None, lambda *_: None, Forecast({}, {}, 0.0))
         outgoing = Outgoing(self.router, 1.0, lambda _: None, lambda *_: None, lambda _: None)
         self.delivery = Delivery(self.admission, outgoing, self.pub)
 
-    def mark(self, job: Job, name: str, time_s: float) -> None:
-        event = Mark(id=job.client_id, job=job.id, name=name, time_s=time_s)
-        self.delivery.deliver(job, event, None)
+    def news(self, job: Job, news: News) -> None:
+        self.delivery.deliver(job, told(job, news), None)
 
     def job(self, reply: str) -> Job:
-        job = make_job(id="1", client_id="mine", on_mark=self.mark, sink=Recorder())
+        job = make_job(id="1", client_id="mine", on_news=self.news, sink=Recorder())
         peer = Peer(b"c", "DEALER")
         self.admission.tickets[job.id] = Ticket(job, peer, "app", reply, "finish")
         job.start()
@@ -79,10 +77,8 @@ def desk() -> Iterator[Desk]:
 @pytest.mark.parametrize("reply", ["events", "final"])
 def test_marks_are_told_to_their_client_and_published_without_a_name(desk: Desk, reply: str) -> None:
     job = desk.job(reply)
-    job.timeline.audio_s = 1.25
-    job.tell_mark("secret")
-    job.timeline.audio_s = 2.5
-    job.tell_mark("other")
+    job.tell(MarkReached("secret", 1.25))
+    job.tell(MarkReached("other", 2.5))
     job.skipped = 3
     job.warn("left out: the voice has no sound for: X")
     job.done()
@@ -112,7 +108,7 @@ def test_the_characters_that_a_refusal_names_are_for_its_client(desk: Desk) -> N
 def test_no_mark_follows_the_end_of_its_job(desk: Desk) -> None:
     job = desk.job("events")
     job.cancel()
-    job.tell_mark("late")
+    job.tell(MarkReached("late", 0.0))
     desk.delivery.deliver(job, None, None)
     assert [event["event"] for event in desk.heard()] == ["cancelled"]
     assert [event["event"] for event in desk.published()] == ["cancelled"]

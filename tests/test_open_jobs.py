@@ -186,7 +186,7 @@ def test_the_client_library_writes(pulse: PulseServer) -> None:
             assert writing.append(" stops.", flush=True) == 0
         assert writing.done is not None
         assert writing.done.audio_s > 0
-        assert told == ["Accepted", "Started", "Done"]
+        assert [name for name in told if name != "Position"] == ["Accepted", "Started", "Done"]
         with pytest.raises(UnspeakableText), client.write() as writing:
             pass
         with pytest.raises(ZeroDivisionError), client.write("It runs. ") as writing:
@@ -246,7 +246,7 @@ def test_the_command_speaks_what_is_written_to_it(pulse: PulseServer) -> None:
 @pytest.mark.audio
 def test_on_the_loudspeaker_nothing_is_missing_and_a_pause_is_no_underrun(pulse: PulseServer) -> None:
     with (
-        running(bundles.tone(), env={"PULSE_SERVER": pulse.address}, audio=AUDIO) as speaking,
+        running(bundles.tone_of(-26.0), env={"PULSE_SERVER": pulse.address}, audio=AUDIO) as speaking,
         speaking.socket() as socket,
     ):
         first, second = expected(speaking, "Pump four has stopped."), expected(speaking, "Call the office.")

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from edged import outflow
-from edged.job import AudioChunk, Job, Utterance
+from edged.job import AudioChunk, Job, MarkReached, News, Utterance
 from edged.scheduler import Entry
 from tests.test_job import make_job
 
@@ -43,13 +43,14 @@ class Told:
     tank: Tank
     marks: list[tuple[str, float, int]] = field(default_factory=list)
 
-    def mark(self, job: Job, name: str, time_s: float) -> None:
-        self.marks.append((name, time_s, sum(c.samples.size for c in self.tank.chunks)))
+    def news(self, job: Job, news: News) -> None:
+        assert isinstance(news, MarkReached)
+        self.marks.append((news.name, news.time_s, sum(c.samples.size for c in self.tank.chunks)))
 
 
 def entry(utterances: list[Utterance], tank: Tank) -> tuple[Entry, Told]:
     told = Told(tank)
-    job = make_job(sink=tank, on_mark=told.mark)
+    job = make_job(sink=tank, on_news=told.news)
     job.utterances, job.prepared_all = utterances, True
     job.start()
     return Entry(job, 1), told

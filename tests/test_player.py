@@ -16,10 +16,22 @@ import soxr
 from edged.audio.fader import RAMP_FRAMES
 from edged.audio.output import Output
 from edged.audio.player import Player
+from edged.audio.ring import FADE_FRAMES
 from edged.audio.segment import PlayerSink
 from edged.errors import AudioDeviceLost, DeadlineMissed, NoAudioDevice, ShuttingDown
-from edged.job import AudioChunk, Job, JobState, Params, Samples
+from edged.job import (
+    AudioChunk,
+    Job,
+    JobState,
+    News,
+    Params,
+    Paused,
+    Resumed,
+    Samples,
+    SentenceReached,
+)
 from edged.settings import Audio
+from edged.speech.orders import Order
 from edged.voices import golden
 from tests import bundles
 from tests.pulse import RATE, PulseServer, Recording, find, pulse, pulse_server, snr_db, wait_until
@@ -309,9 +321,9 @@ def test_volume_and_mute_act_at_once_and_without_a_step(pulse: PulseServer) -> N
         job = speak(player, "1", np.full(3 * VOICE, level, np.float32))
         wait_until(lambda: np.abs(recording.samples[-480:]).max(initial=0.0) > 0.4, what="the job heard")
         times = []
-        for change in (lambda: player.set_volume(0.3), lambda: player.mute(True), lambda: player.mute(False)):
+        for do, value in (("volume", 0.3), ("mute", 1.0), ("unmute", 1.0)):
             times.append(recording.seconds)
-            change()
+            player.control([], Order(do, everything=True, value=value))  # type: ignore[arg-type]
             time.sleep(0.5)
         finish(job)
         heard = hear(recording)
@@ -326,6 +338,42 @@ def test_volume_and_mute_act_at_once_and_without_a_step(pulse: PulseServer) -> N
     silent = heard[first:last] == 0.0
     fall = np.flatnonzero(silent)[0]
     assert heard[first:last][fall - RATE // 20] == pytest.approx(0.3 * level, abs=1e-3)  # silence in 50 ms
+
+
+def test_a_pause_is_silence_and_what_follows_goes_on_at_the_sample(pulse: PulseServer) -> None:
+    sound = noise(3.0, VOICE)
+    expected = np.asarray(soxr.resample(sound, VOICE, RATE))
+    news: list[News] = []
+    with playing() as player, pulse.record() as recording:
+        job = make_job()
+        job.on_news = lambda _, one: news.append(one)
+        job.sink = player.sink(job, VOICE, usual(job))
+        write_all(job.sink, sound, 2_400)
+        for number in range(1, 4):
+            wait_until(lambda: np.abs(recording.samples[-480:]).max(initial=0.0) > 0.05, what="it is heard")
+            time.sleep(0.11 * number)
+            assert player.control([job], Order("pause")) == [job]
+            assert not player.control([job], Order("pause")), "it is already"
+            wait_until(lambda: np.abs(recording.samples[-RATE // 10 :]).max() == 0.0, what="silence")
+            assert job.phase == "paused"
+            assert player.control([job], Order("resume")) == [job]
+        finish(job)
+        heard = hear(recording)
+        assert player.underruns == 0
+    resumed = [round(one.time_s * RATE) for one in news if isinstance(one, Resumed)]
+    paused = [round(one.time_s * RATE) for one in news if isinstance(one, Paused)]
+    assert len(resumed) == len(paused) == 3
+    assert [type(one) for one in news] == [SentenceReached, *[Paused, Resumed] * 3]
+    at = 0
+    for begin, end in zip([0, *resumed], [*resumed, len(expected)], strict=True):
+        part = expected[begin + FADE_FRAMES * (begin > 0) : end]
+        found = find(part, heard[at:])
+        assert snr_db(part, heard[at + found : at + found + len(part)]) > 60
+        if begin:  # since the end of the fade out
+            assert not heard[at + FADE_FRAMES : at + found - FADE_FRAMES].any()
+            assert found > RATE // 10
+        at += found + len(part)
+    assert not heard[at:].any()
 
 
 def test_voices_of_other_rates(pulse: PulseServer) -> None:

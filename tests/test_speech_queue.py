@@ -335,7 +335,7 @@ def test_an_interruption_takes_those_in_the_ring_too(after: str) -> None:
     jobs("b", plain())
     assert jobs.queue.written("a") == (Begin("b"),)
     assert jobs.queue.current == ("a", "b")
-    first = Drop("a", "interrupted") if after == "drop" else Pause("a")
+    first = Drop("a", "interrupted") if after == "drop" else Pause("a", after)  # type: ignore[arg-type]
     assert jobs("alarm", Priority.IMPORTANT) == [first, Pause("b"), Begin("alarm")]
     back = jobs.queue.written("alarm")
     if after != "drop":
@@ -366,7 +366,7 @@ def test_people_pause_exactly_and_others_pass() -> None:
     jobs("a")
     jobs("b")
     jobs("c")
-    assert jobs.queue.hold(["a", "b"]) == (Pause("a"), Begin("c"))
+    assert jobs.queue.hold(["a", "b"]) == (Pause("a", "exact", asked=True), Begin("c"))
     assert (jobs.queue.paused, jobs.queue.waiting) == (("a",), ("b",))
     assert jobs.queue.hold(["a"]) == ()
     assert jobs.queue.release(["a", "b"]) == ()
@@ -379,7 +379,7 @@ def test_those_that_were_paused_go_on_in_the_order_in_which_they_were_heard_last
     jobs = Jobs()
     jobs("a")
     jobs("b")
-    assert jobs.queue.hold(["a"]) == (Pause("a"), Begin("b"))
+    assert jobs.queue.hold(["a"]) == (Pause("a", "exact", asked=True), Begin("b"))
     jobs.queue.release(["a"])
     assert jobs.queue.written("b") == (Resume("a", "exact"),)
     assert jobs("alarm", Priority.IMPORTANT) == [Pause("b"), Pause("a"), Begin("alarm")]

@@ -696,7 +696,7 @@ def test_marks_behind_everything_come_before_the_end(make: Any) -> None:
     made, basket = job(
         "v",
         Utterance(0, (1,), marks=("a",), marks_after=("b", "c")),
-        on_mark=lambda _, name, time_s: order.append(f"{name} {time_s * RATE:.0f}"),
+        on_news=lambda _, mark: order.append(f"{mark.name} {mark.time_s * RATE:.0f}"),
         on_start=lambda _: order.append("started"),
     )
     made.on_end = lambda _: (order.append("ended"), basket.done.set())

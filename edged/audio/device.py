@@ -113,6 +113,12 @@ class Loudspeaker:
         return self.lead_s + backlog_s + self.latency_s
 
     @property
+    def unheard(self) -> int:
+        """Frames of audio that the open device has taken and not played yet."""
+        output = self.output
+        return output.handed if output else 0
+
+    @property
     def played_s(self) -> float:
         """Since the start."""
         return self._before_s + (self.ring.read / self._rate if self._rate else 0.0)

@@ -48,13 +48,13 @@ class Fader:
     def _level(self) -> float:
         return 0.0 if self.muted else min(1.0, self.volume)
 
-    def apply(self, out: Samples, heard: int) -> None:
+    def apply(self, out: Samples, heard: int, level: float = 1.0) -> None:
         """Multiplies `out` (frames x channels) in place; does nothing at a steady gain of 1.
 
-        heard: frames of it that are audio. Where there are none, a change needs no ramp. It neither locks nor
-        makes an array.
+        heard: frames of it that are audio. Where there are none, a change needs no ramp. level: of the job
+        that is heard, a factor of its own. It neither locks nor makes an array.
         """
-        target = self._level
+        target = self._level * level
         if not heard:
             self._gain = self._to = target
             self._at = RAMP_FRAMES

@@ -6,13 +6,14 @@ the engine thread reads. Neighbours: `edged.speech.queue` says whose turn it is;
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 
 from edged.audio.ring import Ring
 from edged.audio.segment import PlayerSink
-from edged.job import Job
+from edged.job import Job, News, Paused, Priority
 from edged.settings import Speech
-from edged.speech.actions import Actions, Begin, Drop, Pause, Reason
+from edged.speech.actions import Actions, Drop, How, Pause, Reason
 from edged.speech.options import Wish
 from edged.speech.queue import SpeechQueue
 
@@ -27,14 +28,18 @@ class Line:
     Methods with a ring may cut from it. After each of them `news` is to be asked for.
     """
 
-    def __init__(self, settings: Speech, send_back: SendBack) -> None:
+    def __init__(self, settings: Speech, send_back: SendBack, unheard: Callable[[], int] = lambda: 0) -> None:
+        """unheard: frames that the device has taken and not played yet."""
         self.writer: PlayerSink | None = None
         self.playing: list[PlayerSink] = []
         self.allowed: frozenset[PlayerSink] = frozenset()
         self.latency_frames = 0  # of the open device
+        self.held = False  # people want silence: jobs that come wait, but for important ones
         self._queue: SpeechQueue[PlayerSink] = SpeechQueue(settings)
         self._send_back = send_back
+        self._unheard = unheard
         self._dropped: list[tuple[PlayerSink, Reason]] = []
+        self._paused: list[tuple[PlayerSink, News]] = []
         self._turned = False
         self._turn: tuple[PlayerSink | None, frozenset[PlayerSink]] = (None, self.allowed)
 
@@ -54,11 +59,11 @@ class Line:
     def everybody(self) -> list[PlayerSink]:
         return list(dict.fromkeys([*self.current, *self._queue.paused, *self._queue.waiting]))
 
-    def news(self) -> tuple[list[tuple[PlayerSink, Reason]], bool]:
-        """Since the last time: those that the queue gave up, whose jobs are yet to be told; and whether
-        others are allowed, which the engine does not know yet."""
-        news = self._dropped, self._turned
-        self._dropped, self._turned = [], False
+    def news(self) -> tuple[list[tuple[PlayerSink, Reason]], list[tuple[PlayerSink, News]], bool]:
+        """Since the last time: those that the queue gave up, whose jobs are yet to be told; those that were
+        paused; and whether others are allowed, which the engine does not know yet."""
+        news = self._dropped, self._paused, self._turned
+        self._dropped, self._paused, self._turned = [], [], False
         return news
 
     # -- what happens ---------------------------------------------------------------------------
@@ -66,6 +71,9 @@ class Line:
     def add(self, sink: PlayerSink, wish: Wish, now: float, ring: Ring) -> None:
         """A job came. Raises `Busy`."""
         self._act(self._queue.add(sink, wish, now), ring)
+        if self.held and wish.priority is not Priority.IMPORTANT:  # an alarm is heard all the same
+            sink.job.paused = True
+            self.hold([sink], ring)
 
     def ready(self, sink: PlayerSink, ring: Ring) -> None:
         """It has audio: it may begin when it is its turn."""
@@ -96,9 +104,43 @@ class Line:
         self._act(self._queue.stop(sinks), ring)
 
     def skip(self, sink: PlayerSink, ring: Ring) -> bool:
-        """Ends the sentence of it that is being heard; False where none is."""
+        """Ends the sentence of it that is being heard, or would be next; False where none is."""
         first = self.playing[0] if self.playing else None
-        return sink is first and sink.skip(ring, ring.read - self.latency_frames)
+        return (sink is first or sink in self._queue.paused) and sink.skip(ring, self._position(ring))
+
+    def respeak(self, sink: PlayerSink, ring: Ring) -> None:
+        """From the next sentence on it is to be spoken otherwise."""
+        utterance = sink.respeak(ring)
+        if utterance is not None:
+            self._send_back(sink.job, utterance, sink.take)
+
+    def settle(self, reading: bool) -> None:
+        """Brings back what was taken out of the ring, as far as its reader has left it. reading: there is a
+        reader."""
+        for sink in self._queue.paused:
+            sink.settle(reading)
+
+    # -- what is told ---------------------------------------------------------------------------
+
+    def told(self, ring: Ring) -> list[tuple[PlayerSink, list[News]]]:
+        """The jobs that are heard, with what is to be told of them now."""
+        position = self._position(ring)
+        heard = [s for s in self.playing if s.start is not None and s.start < position]
+        return [(sink, sink.told(position)) for sink in heard]
+
+    def next_news(self, ring: Ring) -> int | None:
+        """Frames until there is something to tell."""
+        position = self._position(ring)
+        frames = [sink.next_news(position) for sink in self.playing]
+        return min((n for n in frames if n is not None), default=None)
+
+    def _position(self, ring: Ring) -> int:
+        """The one that is heard."""
+        return ring.read - self._unheard()
+
+    def heard_s(self, sink: PlayerSink, ring: Ring) -> float:
+        """How much of its audio was heard, in seconds."""
+        return sink.heard_s(self._position(ring))
 
     def pump(self, ring: Ring, rate: int) -> bool:
         """Moves a piece of the writer's audio into the ring; False when nothing moved."""
@@ -110,7 +152,15 @@ class Line:
             self.playing.append(sink)
         if sink.end is not None:
             self.release(sink, ring)
+        self.publish(ring)
         return moved
+
+    def publish(self, ring: Ring) -> None:
+        """Tells the ring's reader whose level differs."""
+        begun = [(s.start, sys.maxsize if s.end is None else s.end, s.level) for s in self.playing]
+        ring.levels = tuple(
+            (start, end, level) for start, end, level in begun if start is not None and level != 1
+        )
 
     def heard(self, ring: Ring, frames: int) -> list[PlayerSink]:
         """Takes out the jobs whose last sample left the device's buffer, too.
@@ -171,10 +221,13 @@ class Line:
                 sink.clear()
                 self._dropped.append((sink, action.reason))
             elif isinstance(action, Pause):
-                self._back_to(sink, sink.heard(ring.read - self.latency_frames), ring)
+                heard = sink.job.timeline
+                heard.heard_s = max(heard.heard_s, sink.heard_s(ring.read))
+                if sink.silenced():
+                    reason = "asked" if action.asked else "interrupted"
+                    self._paused.append((sink, Paused(sink.heard_s(ring.read), reason)))
+                self._pause(sink, action.how, ring)
             else:
-                if not isinstance(action, Begin) and action.how == "restart":
-                    self._back_to(sink, 0, ring)
                 self.writer = sink
         self.allowed = frozenset(self._wanted())
         turn = self.writer, self.allowed  # the writer is allowed more than the others
@@ -195,6 +248,21 @@ class Line:
         self._take_out(sink, ring)
         sink.rewind(utterance)
         self._send_back(sink.job, utterance, sink.take)
+
+    def _pause(self, sink: PlayerSink, how: How, ring: Ring) -> None:
+        if how == "exact":
+            self._set_aside(sink, ring)
+        else:
+            self._back_to(sink, 0 if how == "restart" else sink.heard(self._position(ring)), ring)
+
+    def _set_aside(self, sink: PlayerSink, ring: Ring) -> None:
+        """Out of the ring, to go on there later."""
+        if self.writer is sink:
+            self.writer = None
+            ring.promised = False
+        if sink in self.playing:
+            self.playing.remove(sink)
+        sink.keep(ring)
 
     def _take_out(self, sink: PlayerSink, ring: Ring) -> bool:
         """Out of the ring, with a short fade where it is being heard."""

@@ -29,4 +29,7 @@ def pause_s(speaker: Loudspeaker, line: Line, stopping: bool) -> float | None:
         wait = min(wait, (head.left_at + output.latency_frames - output.frames) / output.speaker.rate)
     elif head is not None and head.end is not None:
         wait = min(wait, (head.end - speaker.ring.read) / output.speaker.rate)
+    news = line.next_news(speaker.ring)
+    if news is not None:
+        wait = min(wait, news / output.speaker.rate)
     return max(wait, 0.005)

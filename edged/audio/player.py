@@ -16,7 +16,6 @@ import logging
 import threading
 from collections.abc import Callable, Iterable
 from time import monotonic
-from typing import Literal
 
 from edged import errors
 from edged.audio.device import Loudspeaker, ring_frames
@@ -25,6 +24,7 @@ from edged.audio.line import Line, SendBack
 from edged.audio.outage import FIRST_S, Outage
 from edged.audio.output import CLOSE_WAIT_S
 from edged.audio.pace import pause_s
+from edged.audio.remote import obey
 from edged.audio.segment import PlayerSink
 from edged.engine.buffers import Arena
 from edged.engine.plan import bound_row
@@ -32,6 +32,7 @@ from edged.job import AudioChunk, Job
 from edged.log import event as log_event
 from edged.settings import Audio, Speech
 from edged.speech.options import Wish
+from edged.speech.orders import Order
 from edged.threads import name_thread
 
 log = logging.getLogger("edged.audio")
@@ -64,7 +65,7 @@ class Player:
         self.fader = Fader(settings.volume)
         self._speaker = Loudspeaker(settings, sample_rate, memory, self.fader)
         self._changed = threading.Condition()  # its lock guards all that follows and every sink
-        self._line = Line(speech or Speech(), send_back)
+        self._line = Line(speech or Speech(), send_back, lambda: self._speaker.unheard)
         self._outage = Outage(settings)
         self._poked = self._want_open = self._want_probe = False
         self._stop_at: float | None = None
@@ -99,10 +100,6 @@ class Player:
         """Any thread: for all jobs, at once; what is above 1, see `Fader`. Raises `BadValue`."""
         self.fader.set_volume(volume)
 
-    def mute(self, on: bool) -> None:
-        """Any thread: nothing is heard, at once, while jobs go on; or what plays is heard again."""
-        self.fader.muted = on
-
     def start(self) -> None:
         """Looks for the device on the player's thread; `error` and `device` tell how it went."""
         if self._settings.enabled:
@@ -133,31 +130,26 @@ class Player:
                     raise errors.NoAudioDevice(self.error.message, self.error.hint)
                 self._want_probe |= due
             sink = PlayerSink(self, job, sample_rate, self._settings.loudness_lufs)
+            job.aloud = True
             self._line.add(sink, wish, monotonic(), self._speaker.ring)
             self._want_open = True
             self._poke()
         self._tell()
         return sink
 
-    def control(self, jobs: Iterable[Job], do: Literal["pause", "resume", "skip", "stop"]) -> list[Job]:
-        """Any thread: those of the jobs that it changed something for. stop: they are about to be cancelled,
-        and none of them is to begin when another one ends."""
+    def control(self, jobs: Iterable[Job], order: Order) -> list[Job]:
+        """Any thread: those of the jobs that it changed something for (see `remote`)."""
         sinks = [job.sink for job in jobs if isinstance(job.sink, PlayerSink) and not job.ended]
         with self._changed:
-            ring = self._speaker.ring
-            if do == "stop":
-                hit = sinks
-                self._line.stop(hit, ring)
-            elif do == "skip":
-                hit = [sink for sink in sinks if self._line.skip(sink, ring)]
-            else:
-                hit = [sink for sink in sinks if sink.job.paused != (do == "pause")]
-                for sink in hit:
-                    sink.job.paused = do == "pause"
-                (self._line.hold if do == "pause" else self._line.go_on)(hit, ring)
+            hit = obey(order, sinks, self._line, self._speaker.ring, self.fader)
             self._poke()
         self._tell()
         return [sink.job for sink in hit]
+
+    @property
+    def held(self) -> bool:
+        """People want it silent: jobs that come wait, but for important ones."""
+        return self._line.held
 
     def close(self, drain_s: float = 0.0) -> None:
         """Lets jobs that are being played finish for `drain_s`, fails the rest, closes the device."""
@@ -190,6 +182,8 @@ class Player:
         with self._changed:
             if sink.dropped:
                 return
+            line = sink.job.timeline
+            line.heard_s = max(line.heard_s, self._line.heard_s(sink, self._speaker.ring))
             sink.clear()
             if self._line.leave(sink, self._speaker.ring):
                 self._idle_since = monotonic()
@@ -200,7 +194,9 @@ class Player:
     def _tell(self) -> None:
         """Ends the jobs that the queue gave up, and wakes the engine for those whose turn it is."""
         with self._changed:
-            dropped, turned = self._line.news()
+            dropped, paused, turned = self._line.news()
+        for sink, news in paused:
+            sink.job.tell(news)
         for sink, why in dropped:
             sink.job.cancel(why)
         if dropped or turned:
@@ -220,6 +216,7 @@ class Player:
                 if not self._poked:
                     self._changed.wait(self._pause_s(monotonic()))
                 self._poked = False
+                self._line.settle(reading=self._speaker.output is not None)
                 self._line.look(monotonic(), self._speaker.ring)
             try:
                 self._tell()
@@ -326,11 +323,17 @@ class Player:
         self._speaker.tell_underruns(now)
         with self._changed:
             self._line.latency_frames = output.latency_frames
+            told = self._line.told(self._speaker.ring)
             heard = self._line.heard(self._speaker.ring, output.frames)
             if self._line.busy or heard:
                 self._idle_since = now
             idle = now - self._idle_since > max(self._speaker.keep_open_s, self._speaker.tail_s)
+        for sink, news in told:
+            sink.job.announce(heard=True)
+            for one in news:
+                sink.job.tell(one)
         for sink in heard:
+            sink.job.announce(heard=True)
             sink.job.done()
         self._tell()
         if idle:

@@ -15,6 +15,7 @@ from edged.audio.fader import Fader
 from edged.job import Samples
 
 FADE_FRAMES = 240  # 5 ms at 48 kHz: long enough not to click, too short to be heard as speech
+JUMPS = 8  # cuts whose ends are remembered
 
 
 class Ring:
@@ -45,11 +46,15 @@ class Ring:
         self._buffer: Samples = memory.reshape(-1)[: frames * channels].reshape(frames, channels)
         self._buffer.fill(0.0)
         self._spoken = self._buffer[:, : min(channels, 2)]
-        self._ramp: Samples = np.linspace(1.0, 0.0, FADE_FRAMES, dtype=np.float32)[:, np.newaxis]
+        self._falling: Samples = np.arange(FADE_FRAMES - 1, -1, -1, dtype=np.float32)[:, np.newaxis]
+        self._ramp: Samples = np.empty((FADE_FRAMES, 1), np.float32)
         self._written = 0  # stored by the writer only
         self._read = 0  # stored by the reader only
         self._cuts: tuple[tuple[int, int], ...] = ()  # stored by the writer's side only
+        # Jobs that are heard at a level of their own: start, end, a factor from 0 to 1; the writer's.
+        self.levels: tuple[tuple[int, int, float], ...] = ()
         self._floor = 0  # no rewinding to before here; stored by the writer's side only
+        self._jumps: tuple[tuple[int, int], ...] = ()  # the last ones, from where to where; the reader's
         self._starving = False
         self._fader = Fader() if fader is None else fader
 
@@ -113,6 +118,24 @@ class Ring:
                 apart.append(cut)
         self._cuts = tuple(apart)
 
+    def copy(self, start: int, end: int) -> Samples:
+        """The mono audio of [start, end), which was not overwritten yet. Must exclude the writer."""
+        return np.concatenate([span[:, 0] for span in self._spans(start, end)])
+
+    def left(self, start: int, end: int) -> int | None:
+        """Where the reader left [start, end), which was cut out; None while it has not passed it."""
+        if self._read < end:
+            return None
+        for left, to in self._jumps:
+            if left < end <= to:
+                return max(left, start)
+        return end
+
+    def _spans(self, start: int, end: int) -> tuple[Samples, Samples]:
+        at = start % self.frames
+        first = min(end - start, self.frames - at)
+        return self._spoken[at : at + first], self._spoken[: end - start - first]
+
     def skip_to(self, position: int) -> None:
         """Takes out everything before `position`."""
         self.cut(self._read, position)
@@ -120,6 +143,7 @@ class Ring:
     def reset(self) -> None:
         """Forgets what was not read. Only while there is no reader."""
         self._cuts = ()
+        self._jumps = (*self._jumps[1 - JUMPS :], (self._read, self._written))
         self._read = self._floor = self._written
         self.promised = self._starving = False
 
@@ -142,6 +166,10 @@ class Ring:
         # after `_cuts` no jump can pass it.
         cuts = self._cuts
         written = self._written
+        level = 1.0
+        for start, end, factor in self.levels:
+            if start <= read < end:
+                level = factor
         for start, end in cuts:
             if end <= read:
                 continue
@@ -149,7 +177,9 @@ class Ring:
                 count = min(FADE_FRAMES, end - read, wanted - filled)
                 self._copy(read, out, filled, count)
                 faded = out[filled : filled + count]
-                np.multiply(faded, self._ramp[FADE_FRAMES - count :], out=faded)
+                ramp = self._ramp[:count]
+                np.multiply(self._falling[FADE_FRAMES - count :], 1.0 / max(1, count - 1), out=ramp)
+                np.multiply(faded, ramp, out=faded)
                 filled += count
             else:
                 count = min(start - read, wanted - filled)
@@ -158,13 +188,14 @@ class Ring:
                 if read + count < start:
                     read += count
                     break  # `out` is full before the cut is reached
+            self._jumps = (*self._jumps[1 - JUMPS :], (max(start, read), end))
             read = end
         count = min(written - read, wanted - filled)
         self._copy(read, out, filled, count)
         filled += count
         self._read = read + count
         out[filled:] = 0.0
-        self._fader.apply(out, filled)
+        self._fader.apply(out, filled, level)
         if filled < wanted and self.promised:
             self.starved_frames += wanted - filled
             if not self._starving:

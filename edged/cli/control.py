@@ -1,4 +1,4 @@
-"""`edged cancel`, `pause`, `resume` and `skip`: jobs that are there. Main thread. Neighbour: `context`."""
+"""`edged cancel`, `pause`, `volume` and so on: jobs that are there. Main thread. Neighbour: `context`."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ import click
 
 from edged.cli.context import State, client_command, pass_state
 from edged.cli.exits import tell
+from edged.controls import SPEEDS, VOLUMES
+from edged.protocol import CancelReply, ControlReply
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,7 +36,10 @@ def cancel(state: State, /, **named: Any) -> None:
 @client_command
 @pass_state
 def pause(state: State, /, **named: Any) -> None:
-    """Pause the job JOB (see: edged status), or all of them; others are heard meanwhile."""
+    """Pause the job JOB (see: edged status); others are heard meanwhile.
+
+    With --all those that come later wait, too, but for important ones, until: edged resume --all
+    """
     _ask(state, "pause", "paused", "nothing was there to pause", **named)
 
 
@@ -43,7 +48,7 @@ def pause(state: State, /, **named: Any) -> None:
 @client_command
 @pass_state
 def resume(state: State, /, **named: Any) -> None:
-    """Go on with what was paused, from the beginning of the sentence that was cut."""
+    """Go on with what was paused, where it was."""
     _ask(state, "resume", "goes on", "nothing was paused", **named)
 
 
@@ -56,13 +61,72 @@ def skip(state: State, /, **named: Any) -> None:
     _ask(state, "skip", "skipped", "nothing is being heard", **named)
 
 
+@click.command()
+@click.argument("value", type=click.FloatRange(*VOLUMES))
+@which
+@client_command
+@pass_state
+def volume(state: State, /, value: float, **named: Any) -> None:
+    """Set the volume, a factor from 0 to 4; without JOB that of the loudspeaker, until the next start."""
+    _turn(state, "volume", value, **named)
+
+
+@click.command()
+@which
+@client_command
+@pass_state
+def mute(state: State, /, **named: Any) -> None:
+    """Silence a job, or without JOB the loudspeaker; what is spoken meanwhile is not heard."""
+    _turn(state, "mute", True, **named)
+
+
+@click.command()
+@which
+@client_command
+@pass_state
+def unmute(state: State, /, **named: Any) -> None:
+    """Let what was muted be heard again."""
+    _turn(state, "mute", False, **named)
+
+
+@click.command()
+@click.argument("value", type=click.FloatRange(*SPEEDS))
+@which
+@client_command
+@pass_state
+def speed(state: State, /, value: float, **named: Any) -> None:
+    """Change the speed, a factor from 0.5 to 2, of the job JOB from its next sentence on."""
+    _ask(state, "speed", "changed", "nothing was there to change", value, **named)
+
+
+def _turn(state: State, do: str, value: float, job: str | None, everything: bool, mine: bool) -> None:
+    """The loudspeaker's, where no job is named."""
+    everything = everything or not (job or mine)
+    nothing = "nothing was there to change"
+    _ask(state, do, "changed", nothing, value, job=job, everything=everything, mine=mine)
+
+
 def _ask(
-    state: State, do: str, done: str, nothing: str, job: str | None, everything: bool, mine: bool
+    state: State,
+    do: str,
+    done: str,
+    nothing: str,
+    *value: float,
+    job: str | None,
+    everything: bool,
+    mine: bool,
 ) -> None:
     """Does it to the jobs that are named. done, nothing: what is printed in front of them, or instead."""
     if [bool(job), everything, mine].count(True) != 1:
         raise click.UsageError("give one of: a job number, --all, --mine")
     with state.client() as client:
         scope = "all" if everything else "mine" if mine else "job"
-        reply = getattr(client, do)(job=job or "", scope=scope)
-    state.show(reply, lambda: tell(f"{done}: {', '.join(reply.jobs) or nothing}"))
+        reply = getattr(client, do)(*value, job=job or "", scope=scope)
+    state.show(reply, lambda: tell(_told(reply, done, nothing, do in ("volume", "mute") and everything)))
+
+
+def _told(reply: CancelReply | ControlReply, done: str, nothing: str, loudspeaker: bool) -> str:
+    if loudspeaker and isinstance(reply, ControlReply):
+        return f"loudspeaker: {'muted, ' if reply.muted else ''}volume {reply.volume:g}"
+    held = isinstance(reply, ControlReply) and reply.held
+    return f"{done}: {', '.join(reply.jobs) or nothing}" + ("; later jobs wait, too" if held else "")

@@ -142,7 +142,7 @@ class AsyncClient(Base):
         return await self._ask(request, protocol.CancelReply)
 
     async def pause(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
-        """Pauses speech, which goes on with the sentence that was cut; see `cancel` for which."""
+        """Pauses speech, which goes on where it was, to the sample; see `cancel` for which."""
         return await self._ask(self._control("pause", job, target, scope), protocol.ControlReply)
 
     async def resume(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
@@ -152,6 +152,27 @@ class AsyncClient(Base):
     async def skip(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
         """Ends the sentence that is being heard."""
         return await self._ask(self._control("skip", job, target, scope), protocol.ControlReply)
+
+    async def volume(
+        self, volume: float, job: str = "", target: str = "", scope: Scope = "all"
+    ) -> protocol.ControlReply:
+        """The volume, 0 to 4, of jobs, or (scope all) of the loudspeaker."""
+        request = self._control("volume", job, target, scope, volume=volume)
+        return await self._ask(request, protocol.ControlReply)
+
+    async def mute(
+        self, on: bool = True, job: str = "", target: str = "", scope: Scope = "all"
+    ) -> protocol.ControlReply:
+        """Silences jobs, or (scope all) the loudspeaker, while time goes on; on=False ends that."""
+        request = self._control("mute" if on else "unmute", job, target, scope)
+        return await self._ask(request, protocol.ControlReply)
+
+    async def speed(
+        self, speed: float, job: str = "", target: str = "", scope: Scope = "job"
+    ) -> protocol.ControlReply:
+        """The speed of jobs, 0.5 to 2, from the next sentence on."""
+        request = self._control("speed", job, target, scope, speed=speed)
+        return await self._ask(request, protocol.ControlReply)
 
     async def history(self, last: int = 20) -> protocol.HistoryReply:
         """What was heard on the loudspeaker lately, the last one first."""

@@ -192,10 +192,24 @@ class Base:
         return protocol.Repeat(id=self._id(), client=name, job=job, priority=priority, reply="events")
 
     def _control(
-        self, do: Literal["pause", "resume", "skip"], job: str, target: str, scope: Scope
+        self,
+        do: Literal["pause", "resume", "skip", "volume", "mute", "unmute", "speed"],
+        job: str,
+        target: str,
+        scope: Scope,
+        volume: float | None = None,
+        speed: float | None = None,
     ) -> protocol.Control:
-        client = self._connection.name
-        return protocol.Control(id=self._id(), client=client, do=do, job=job, target=target, scope=scope)
+        return protocol.Control(
+            id=self._id(),
+            client=self._connection.name,
+            do=do,
+            job=job,
+            target=target,
+            scope=scope,
+            volume=volume,
+            speed=speed,
+        )
 
 
 def _known(method: str, given: Iterable[str], options: Iterable[str]) -> None:

@@ -163,7 +163,7 @@ class Client(Base):
         return self._ask(request, protocol.CancelReply)
 
     def pause(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
-        """Pauses speech, which goes on with the sentence that was cut; see `cancel` for which."""
+        """Pauses speech, which goes on where it was, to the sample; see `cancel` for which."""
         return self._ask(self._control("pause", job, target, scope), protocol.ControlReply)
 
     def resume(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
@@ -173,6 +173,27 @@ class Client(Base):
     def skip(self, job: str = "", target: str = "", scope: Scope = "job") -> protocol.ControlReply:
         """Ends the sentence that is being heard."""
         return self._ask(self._control("skip", job, target, scope), protocol.ControlReply)
+
+    def volume(
+        self, volume: float, job: str = "", target: str = "", scope: Scope = "all"
+    ) -> protocol.ControlReply:
+        """The volume, 0 to 4, of jobs, or (scope all) of the loudspeaker."""
+        request = self._control("volume", job, target, scope, volume=volume)
+        return self._ask(request, protocol.ControlReply)
+
+    def mute(
+        self, on: bool = True, job: str = "", target: str = "", scope: Scope = "all"
+    ) -> protocol.ControlReply:
+        """Silences jobs, or (scope all) the loudspeaker, while time goes on; on=False ends that."""
+        request = self._control("mute" if on else "unmute", job, target, scope)
+        return self._ask(request, protocol.ControlReply)
+
+    def speed(
+        self, speed: float, job: str = "", target: str = "", scope: Scope = "job"
+    ) -> protocol.ControlReply:
+        """The speed of jobs, 0.5 to 2, from the next sentence on."""
+        request = self._control("speed", job, target, scope, speed=speed)
+        return self._ask(request, protocol.ControlReply)
 
     def history(self, last: int = 20) -> protocol.HistoryReply:
         """What was heard on the loudspeaker lately, the last one first."""

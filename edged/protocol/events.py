@@ -30,7 +30,7 @@ class Accepted(Event, kw_only=True, frozen=True, tag="accepted"):
 
 
 class Started(Event, kw_only=True, frozen=True, tag="started"):
-    """Synthesis of the job began.
+    """Synthesis of the job began; on the loudspeaker: its first sample is heard.
 
     refined: the first sentence as it will be said; with show_refined, and then the event comes when the
     sentence is known.
@@ -61,14 +61,40 @@ class MarkTime(msgspec.Struct, kw_only=True, frozen=True):
 
 
 class Mark(Event, kw_only=True, frozen=True, tag="mark"):
-    """A mark of the text was reached. Sent as the audio is made, between `started` and `done`, so ahead of
-    the audio itself.
+    """A mark of the text was reached. Sent between `started` and `done`: as it is heard on the loudspeaker,
+    else as the audio is made, so ahead of the audio itself.
 
     time_s: where the mark is, in seconds from the beginning of the job's audio. name: as in the text; "" on
     the socket that publishes events, which tells nothing of a text.
     """
 
     name: str
+    time_s: float
+
+
+class Position(Event, kw_only=True, frozen=True, tag="position"):
+    """An utterance (a sentence, or a part of a long one) of the text begins to be heard on the loudspeaker.
+
+    utterance: its number, from 0. time_s: where it begins, in seconds from the beginning of the job's audio.
+    """
+
+    utterance: int
+    time_s: float
+
+
+class Paused(Event, kw_only=True, frozen=True, tag="paused"):
+    """The job is silent from here on. reason: asked (by `control`), or interrupted (by another job).
+
+    time_s: how much of its audio was played, in seconds.
+    """
+
+    time_s: float
+    reason: str
+
+
+class Resumed(Event, kw_only=True, frozen=True, tag="resumed"):
+    """The job is heard again. time_s: from where on, in seconds from the beginning of its audio."""
+
     time_s: float
 
 
@@ -159,9 +185,15 @@ class CancelReply(Event, kw_only=True, frozen=True, tag="cancel_reply"):
 
 
 class ControlReply(Event, kw_only=True, frozen=True, tag="control_reply"):
-    """Answer to `control`: the job numbers that it changed something for."""
+    """Answer to `control`: the job numbers that it changed something for.
+
+    volume, muted: of the loudspeaker. held: jobs that come wait for a `resume` with scope "all".
+    """
 
     jobs: list[str]
+    volume: float = 1.0
+    muted: bool = False
+    held: bool = False
 
 
 class JobInfo(msgspec.Struct, kw_only=True, frozen=True):
@@ -196,6 +228,7 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
     memory: the plan, when the request asked for it; budget_mb: the most it, and the process, may be.
     used_mb: memory of the process and the GPU at the last reading, exact once it is near the budget.
     memory_state: ok, high, or full: new jobs are refused. remark: what is not as it was configured.
+    volume, muted, held: as in `control_reply`.
     """
 
     state: str
@@ -216,6 +249,9 @@ class StatusReply(Event, kw_only=True, frozen=True, tag="status_reply"):
     used_mb: float = 0.0
     memory_state: str = "ok"
     remark: str = ""
+    volume: float = 1.0
+    muted: bool = False
+    held: bool = False
 
 
 class VoiceInfo(msgspec.Struct, kw_only=True, frozen=True):
@@ -328,6 +364,9 @@ AnyEvent = (
     | Started
     | Audio
     | Mark
+    | Position
+    | Paused
+    | Resumed
     | Done
     | Cancelled
     | Failed

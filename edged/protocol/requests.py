@@ -143,13 +143,17 @@ class Cancel(Request, kw_only=True, frozen=True, tag="cancel"):
 
 
 class Control(Cancel, kw_only=True, frozen=True, tag="control"):
-    """Pause, resume or skip a sentence of jobs on the loudspeaker, which are named as in `cancel`.
+    """What is to become of jobs on the loudspeaker, which are named as in `cancel`.
 
-    A paused job goes on with the sentence that was cut; meanwhile others are heard. skip: of the job that is
-    being heard.
+    A paused job goes on at the very sample; meanwhile others are heard. skip: a sentence of the job that is
+    being heard, or is paused. volume, speed: needed by the `do` of that name. A speed counts from the next
+    sentence on. With scope "all", a pause also holds the jobs that come until a `resume` of all, but for
+    important ones, and volume, mute and unmute are those of the loudspeaker.
     """
 
-    do: Literal["pause", "resume", "skip"]
+    do: Literal["pause", "resume", "skip", "volume", "mute", "unmute", "speed"]
+    volume: Volume | None = None
+    speed: Speed | None = None
 
 
 class Part(Request, kw_only=True, frozen=True):

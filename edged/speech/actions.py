@@ -28,9 +28,11 @@ class Resume(Generic[K]):
 
 @dataclass(frozen=True, slots=True)
 class Pause(Generic[K]):
-    """Fade it out; what was not heard of it is kept."""
+    """Fade it out; how it is going to go on. Asked for by people, or for another job."""
 
     key: K
+    how: How = "resume"
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -36,12 +36,8 @@ class Heard:
 
 
 def heard(job: Job, client: str) -> Heard:
-    """What is kept of a job that ended now. client: the application's name.
-
-    How much of it was heard is told by the clock, where it did not come to its end.
-    """
+    """What is kept of a job that ended now. client: the application's name."""
     line = job.timeline
-    passed = line.ended - line.first_audio if line.first_audio else 0.0
     ended = job.state.value
     return Heard(
         job=job.id,
@@ -51,7 +47,7 @@ def heard(job: Job, client: str) -> Heard:
         voice=job.voice,
         ended_at=time(),
         ended=ended,
-        heard_s=max(0.0, line.audio_s if ended == "done" else min(line.audio_s, passed)),
+        heard_s=line.audio_s if ended == "done" else line.heard_s,
         reason=job.error.code if job.error is not None else job.reason,
         text=job.text,
     )

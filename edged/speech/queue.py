@@ -139,7 +139,7 @@ class SpeechQueue(Generic[K]):
             entry.held = True
             if entry in self._current:
                 self._pause(entry, "exact")
-                actions.append(Pause(entry.key))
+                actions.append(Pause(entry.key, "exact", asked=True))
         return (*actions, *self._next())
 
     def release(self, keys: Iterable[K]) -> Actions[K]:
@@ -207,7 +207,7 @@ class SpeechQueue(Generic[K]):
             self._remove(entry.key)
             return Drop(entry.key, "interrupted")
         self._pause(entry, how)
-        return Pause(entry.key)
+        return Pause(entry.key, how)
 
     def _pause(self, entry: _Entry[K], how: How) -> None:
         self._current.remove(entry)
