@@ -32,7 +32,7 @@ def speaking(pulse_server: PulseServer) -> Iterator[Daemon]:
         pulse_server.start()
     env = {"PULSE_SERVER": pulse_server.address}
     speech = {"progress_s": PROGRESS_S, "waiting_per_client": 4, "history": 3, "history_texts": True}
-    with running(bundles.tone(), env=env, audio=dict(AUDIO), speech=speech) as daemon:
+    with running(bundles.tone_of(-26.0), env=env, audio=dict(AUDIO), speech=speech) as daemon:
         until = time.monotonic() + 5
         while not (status := daemon.request({"op": "status"}))["audio_device"]:
             assert time.monotonic() < until, status
@@ -86,7 +86,7 @@ def test_an_alarm_cuts_a_text_which_goes_on_as_it_wishes(
     with pulse.record() as recording:
         say(socket, "text", TEXT, after_interrupt=how)
         wait_for(socket, "text", "started")
-        time.sleep((first.size + second.size * 0.5) / RATE + 0.3)
+        time.sleep((first.size + second.size * 0.5) / RATE)
         asked = time.monotonic()
         say(socket, "alarm", ALARM, "important")
         found = endings(socket, "text", "alarm")
@@ -115,7 +115,7 @@ def test_the_alarm_is_heard_soon(speaking: Daemon, pulse: PulseServer, socket: z
     with pulse.record() as recording:
         say(socket, "text", TEXT)
         wait_for(socket, "text", "started")
-        time.sleep(0.8)
+        time.sleep(0.5)
         before = recording.seconds
         say(socket, "alarm", ALARM, "important")
         endings(socket, "alarm")
@@ -210,7 +210,7 @@ def test_what_was_heard_is_told_and_said_once_more(
         endings(socket, f"{number}")
     say(socket, "cut", TEXT, "notification")
     wait_for(socket, "cut", "started")
-    time.sleep(0.8)
+    time.sleep(0.5)
     say(socket, "alarm", ALARM, "important")
     endings(socket, "alarm")
     jobs = speaking.request({"op": "history"})["jobs"]
@@ -257,18 +257,18 @@ def ask(socket: zmq.Socket[bytes], **header: Any) -> dict[str, Any]:
     return event
 
 
-def test_a_pause_is_silent_and_what_was_cut_is_said_again(
+def test_a_pause_is_silent_and_goes_on_where_it_was(
     speaking: Daemon, pulse: PulseServer, socket: zmq.Socket[bytes]
 ) -> None:
     other, *parts = (expected(speaking, text) for text in (ALARM, FIRST, SECOND, THIRD))
     with pulse.record() as recording:
         say(socket, "text", TEXT)
         wait_for(socket, "text", "started")
-        time.sleep((parts[0].size + parts[1].size * 0.5) / RATE + 0.3)
+        time.sleep((parts[0].size + parts[1].size * 0.5) / RATE)
         paused = ask(socket, op="control", do="pause", target="text")
         at = recording.seconds
         assert len(paused["jobs"]) == 1
-        assert ask(socket, op="control", do="pause", scope="all")["jobs"] == [], "it is paused already"
+        assert ask(socket, op="control", do="pause", scope="mine")["jobs"] == [], "it is paused already"
         (job,) = speaking.request({"op": "status"})["jobs"]
         assert (job["job"], job["phase"]) == (paused["jobs"][0], "paused")
         time.sleep(1.0)
@@ -283,8 +283,15 @@ def test_a_pause_is_silent_and_what_was_cut_is_said_again(
     silence = played[int((at + latency + 0.15) * RATE) : begin]
     assert silence.size > 0.3 * RATE
     assert np.abs(silence).max() < 1e-3
-    placed(played[:begin], parts[0])
-    placed(played[begin + other.size :], *parts[1:])
+    first, second, third = parts
+    (heard_first,) = placed(played[:begin], first)
+    rest = played[begin + other.size :]
+    tail, _ = placed(rest, second[-second.size // 5 :], third)
+    cut = np.flatnonzero(np.abs(played[:begin]) > 1e-3)[-1] - heard_first - first.size
+    assert 0.3 * second.size < cut < 0.8 * second.size
+    left = np.flatnonzero(np.abs(rest) > 1e-3)[0]
+    again = tail + second.size // 5 - left
+    assert cut + again == pytest.approx(second.size, abs=0.03 * RATE), "but for the fades, nothing twice"
 
 
 def test_a_sentence_is_skipped(speaking: Daemon, pulse: PulseServer, socket: zmq.Socket[bytes]) -> None:
@@ -293,7 +300,7 @@ def test_a_sentence_is_skipped(speaking: Daemon, pulse: PulseServer, socket: zmq
     with pulse.record() as recording:
         say(socket, "text", TEXT)
         wait_for(socket, "text", "started")
-        time.sleep((first.size + second.size * 0.3) / RATE + 0.3)
+        time.sleep((first.size + second.size * 0.3) / RATE)
         assert len(ask(socket, op="control", do="skip", target="text")["jobs"]) == 1
         assert endings(socket, "text")["text"]["event"] == "done"
         played = heard(recording)
@@ -317,7 +324,7 @@ def test_of_those_that_are_cancelled_together_none_begins(
     for number in range(4):
         say(socket, f"{number}", TEXT)
     wait_for(socket, "0", "started")
-    time.sleep(0.8)
+    time.sleep(0.5)
     with pulse.record() as recording:
         time.sleep(0.3)
         assert len(ask(socket, op="cancel", scope="all")["jobs"]) == 4

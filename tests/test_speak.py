@@ -153,7 +153,7 @@ def stop_while_speaking(daemon: Daemon, socket: Any, stop_s: float) -> dict[str,
     """The ending of a job during which the whole daemon gets no processor time for a while."""
     send(socket, op="speak", text=ALPHABET, id=f"stopped {stop_s}", reply="events")
     receive_until(socket, "started")
-    time.sleep(1.3)
+    time.sleep(0.9)
     daemon.process.send_signal(signal.SIGSTOP)
     try:
         time.sleep(stop_s)

@@ -87,6 +87,7 @@ class Line:
 
     def leave(self, sink: PlayerSink, ring: Ring) -> bool:
         """Takes a job's audio out, wherever it is; True when a part of it was in the ring."""
+        self._note_heard(sink, ring)
         inside = self._take_out(sink, ring)
         self._act(self._queue.ended(sink), ring)
         return inside
@@ -138,9 +139,9 @@ class Line:
         """The one that is heard."""
         return ring.read - self._unheard()
 
-    def heard_s(self, sink: PlayerSink, ring: Ring) -> float:
-        """How much of its audio was heard, in seconds."""
-        return sink.heard_s(self._position(ring))
+    def _note_heard(self, sink: PlayerSink, ring: Ring) -> None:
+        line = sink.job.timeline
+        line.heard_s = max(line.heard_s, sink.heard_s(self._position(ring)))
 
     def pump(self, ring: Ring, rate: int) -> bool:
         """Moves a piece of the writer's audio into the ring; False when nothing moved."""
@@ -217,12 +218,12 @@ class Line:
         for action in actions:
             sink = action.key
             if isinstance(action, Drop):
+                self._note_heard(sink, ring)
                 self._take_out(sink, ring)
                 sink.clear()
                 self._dropped.append((sink, action.reason))
             elif isinstance(action, Pause):
-                heard = sink.job.timeline
-                heard.heard_s = max(heard.heard_s, sink.heard_s(ring.read))
+                self._note_heard(sink, ring)
                 if sink.silenced():
                     reason = "asked" if action.asked else "interrupted"
                     self._paused.append((sink, Paused(sink.heard_s(ring.read), reason)))

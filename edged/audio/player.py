@@ -182,8 +182,6 @@ class Player:
         with self._changed:
             if sink.dropped:
                 return
-            line = sink.job.timeline
-            line.heard_s = max(line.heard_s, self._line.heard_s(sink, self._speaker.ring))
             sink.clear()
             if self._line.leave(sink, self._speaker.ring):
                 self._idle_since = monotonic()
