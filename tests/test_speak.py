@@ -152,8 +152,8 @@ def test_a_vanished_clients_speech_is_finished_by_default(speaking: Daemon, puls
 def stop_while_speaking(daemon: Daemon, socket: Any, stop_s: float) -> dict[str, Any]:
     """The ending of a job during which the whole daemon gets no processor time for a while."""
     send(socket, op="speak", text=ALPHABET, id=f"stopped {stop_s}", reply="events")
-    receive_until(socket, "started")
-    time.sleep(0.9)
+    receive_until(socket, "accepted")
+    time.sleep(1.3)
     daemon.process.send_signal(signal.SIGSTOP)
     try:
         time.sleep(stop_s)
