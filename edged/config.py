@@ -91,11 +91,15 @@ def load(path: Path | None, pipes: bool = False) -> Settings:
         line = data.count(b"\n", 0, exc.start) + 1
         _fail(path, "this line is not UTF-8 text", "save the file as UTF-8", line)
     settings = parse(text, str(path))
-    if not settings.reading.lexicons:
-        return settings
-    files = [os.path.join(os.path.abspath(path.parent), file) for file in settings.reading.lexicons]
+    beside = os.path.abspath(path.parent)
     replace = msgspec.structs.replace
-    return replace(settings, reading=replace(settings.reading, lexicons=files))
+    if settings.reading.lexicons:
+        files = [os.path.join(beside, file) for file in settings.reading.lexicons]
+        settings = replace(settings, reading=replace(settings.reading, lexicons=files))
+    if settings.speech.chime:
+        chime = os.path.join(beside, settings.speech.chime)
+        settings = replace(settings, speech=replace(settings.speech, chime=chime))
+    return settings
 
 
 def _at_once(path: str, flags: int) -> int:

@@ -197,12 +197,17 @@ class ClientDefaults(Group, kw_only=True, frozen=True):
 
 
 class Speech(Group, kw_only=True, frozen=True):
-    """Who is heard when on the loudspeaker, and what is kept of it. clients: the first that fits counts."""
+    """Who is heard when on the loudspeaker, and what is kept of it. clients: the first that fits counts.
+
+    chime: a file that is played before the jobs of the priorities `chime_for`, "" for none.
+    """
 
     history: Annotated[int, Meta(ge=0, le=1_000)] = 20
     history_texts: bool = False
     waiting_per_client: Annotated[int, Meta(ge=1, le=1_000)] = 16
     progress_s: Seconds = 1.5
+    chime: str = ""
+    chime_for: list[PriorityName] = msgspec.field(default_factory=lambda: ["important"])
     clients: list[ClientDefaults] = msgspec.field(default_factory=list)
 
 

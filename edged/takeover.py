@@ -15,6 +15,8 @@ from time import monotonic
 from edged import faults, lexicons, log, protocol
 from edged.admission import Admission, Sinks
 from edged.attempts import Attempts
+from edged.audio import chime
+from edged.audio.chime import Chime
 from edged.audio.player import Player
 from edged.engine import pages
 from edged.engine.buffers import Arena
@@ -85,6 +87,7 @@ class Takeover:
         """The configured bundles, or what can speak instead of those that cannot be used: better another
         voice than a silent box. The next start or reload tries the configured ones again."""
         self._lexicon = lexicons.at_start(self.settings.reading.lexicons)
+        self._parts.player.use(self.settings.speech, chime.at_start(self.settings.speech.chime))
         wanted = configured(self.settings)
         what = " ".join(source.digest for source in wanted.sources)
         with self._attempts.loading(what) as deaths:
@@ -168,10 +171,11 @@ class Takeover:
     def _take_over(self) -> protocol.ReloadReply:
         settings, changed, waiting = merge(self.settings, self._read())
         lexicon = lexicons.anew(settings.reading.lexicons)
+        sound = chime.anew(settings.speech.chime)
         engines = self._parts.engines
         wanted, fresh = self._wanted(settings, loads(changed))
         try:
-            self._parts.ask(lambda: self._exchange(settings, fresh, lexicon), EXCHANGE_S)
+            self._parts.ask(lambda: self._exchange(settings, fresh, lexicon, sound), EXCHANGE_S)
         except EdgedError:
             if fresh is not None and engines.current is not fresh:
                 fresh.stop()
@@ -222,13 +226,15 @@ class Takeover:
         check_choices(settings, cards, wanted.absent)
         return None
 
-    def _exchange(self, settings: Settings, fresh: Generation | None, lexicon: Lexicon) -> None:
+    def _exchange(
+        self, settings: Settings, fresh: Generation | None, lexicon: Lexicon, sound: Chime | None
+    ) -> None:
         """Socket thread."""
         before, self.settings = self.settings, settings
         self._lexicon = lexicon
         if settings.audio.volume != before.audio.volume:  # or what people turned it to stays
             self._parts.player.set_volume(settings.audio.volume)
-        self._parts.player.use(settings.speech)
+        self._parts.player.use(settings.speech, sound)
         self._parts.admission.history.use(settings.speech)
         self._parts.admission.limit(settings.limits)
         if fresh is not None:

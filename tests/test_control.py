@@ -168,3 +168,17 @@ def test_what_is_wrong_with_an_order_is_said(socket: zmq.Socket[bytes]) -> None:
         answer = ask(socket, op="control", scope="mine", **wrong)
         assert (answer["event"], answer["code"]) == ("failed", "bad_value"), wrong
     assert ask(socket, op="control", do="volume", volume=9, scope="all")["code"] == "bad_value"
+
+
+def test_the_doctor_names_what_keeps_a_loudspeaker_silent(speaking: Daemon) -> None:
+    with Client(speaking.endpoint) as client:
+        client.pause(scope="all")
+        client.mute()
+        command = [sys.executable, "-m", "edged", "--endpoint", speaking.endpoint, "doctor"]
+        command += ["--config", str(speaking.config)]
+        told = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout
+        client.resume(scope="all")
+        client.mute(False)
+    assert "all speech is paused" in told
+    assert "edged resume --all" in told
+    assert "the loudspeaker is muted" in told

@@ -18,6 +18,7 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 
 from edged import errors
+from edged.audio.chime import Chime
 from edged.audio.device import Loudspeaker, ring_frames
 from edged.audio.fader import Fader
 from edged.audio.line import Line, SendBack
@@ -65,6 +66,8 @@ class Player:
         self.fader = Fader(settings.volume)
         self._speaker = Loudspeaker(settings, sample_rate, memory, self.fader)
         self._changed = threading.Condition()  # its lock guards all that follows and every sink
+        self._chime: Chime | None = None
+        self._chime_for: frozenset[str] = frozenset()
         self._line = Line(speech or Speech(), send_back, lambda: self._speaker.unheard)
         self._outage = Outage(settings)
         self._poked = self._want_open = self._want_probe = False
@@ -105,9 +108,10 @@ class Player:
         if self._settings.enabled:
             self._thread.start()
 
-    def use(self, speech: Speech) -> None:
-        """Any thread: other rules, from here on."""
+    def use(self, speech: Speech, chime: Chime | None = None) -> None:
+        """Any thread: other rules, and another chime, from here on."""
         with self._changed:
+            self._chime, self._chime_for = chime, frozenset(speech.chime_for)
             self._line.use(speech)
             self._poke()
 
@@ -129,7 +133,8 @@ class Player:
                     # A new one each time: an exception that is raised twice collects tracebacks.
                     raise errors.NoAudioDevice(self.error.message, self.error.hint)
                 self._want_probe |= due
-            sink = PlayerSink(self, job, sample_rate, self._settings.loudness_lufs)
+            chime = self._chime if wish.priority.name.lower() in self._chime_for else None
+            sink = PlayerSink(self, job, sample_rate, self._settings.loudness_lufs, chime)
             job.aloud = True
             self._line.add(sink, wish, monotonic(), self._speaker.ring)
             self._want_open = True

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import numpy as np
 
+from edged.audio.chime import Chime
 from edged.audio.fader import Fader
 from edged.audio.level import gain_to
 from edged.audio.limiter import Limiter
@@ -47,7 +48,10 @@ class PlayerSink:
     often the job was sent back; chunks of former takes are passed over. target_lufs: what the voices of the
     job are brought to."""
 
-    def __init__(self, owner: Owner, job: Job, sample_rate: int, target_lufs: float) -> None:
+    def __init__(
+        self, owner: Owner, job: Job, sample_rate: int, target_lufs: float, chime: Chime | None = None
+    ) -> None:
+        """chime: is heard before it."""
         self.job = job
         self.start: int | None = None
         self.end: int | None = None
@@ -58,6 +62,7 @@ class PlayerSink:
         self._latest = 0  # the utterance of the last chunk
         self._silent = False  # it was paused, and is not heard again yet
         self._owner = owner
+        self._chime = chime
         self._rate = sample_rate
         self._target_lufs = target_lufs
         self._volume = self._most = job.params.volume
@@ -131,6 +136,8 @@ class PlayerSink:
         if not self.settle(reading=True):
             return False
         self._use(ring, rate)
+        if self._chime is not None and self._chunks:
+            self._block, self._chime = self._chime.at(rate), None
         while not len(self._block) and self._chunks and not self._flushed:
             self._take(ring)
         if not (len(self._block) or self._flushed):

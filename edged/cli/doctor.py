@@ -153,6 +153,7 @@ def _checks() -> list[tuple[str, Check]]:
         ("daemon", daemon.answers),
         ("speech", daemon.speech),
         ("loudspeaker", sound.loudspeaker),
+        ("remote control", sound.remote),
     ]
 
 

@@ -11,18 +11,21 @@ from time import monotonic, sleep
 
 import numpy as np
 
+from edged.audio.chime import RATE as CHIME_RATE
+from edged.audio.chime import load
 from edged.audio.find import drivers_muted, find, found
 from edged.audio.match import settings_for
 from edged.audio.output import Output, Speaker
 from edged.audio.ring import Ring
 from edged.doctor.findings import Case, Finding
-from edged.errors import AudioDeviceLost, EdgedError, NoAudioDevice
+from edged.errors import AudioDeviceLost, ConfigError, EdgedError, NoAudioDevice
 from edged.job import Samples
 
 RATE = 24_000  # what voices have, mostly
 TONE_S, TONE_HZ, TONE_LEVEL = 0.6, 880.0, 0.1
 FADE_S = 0.02
 POLL_S = 0.02
+AUDIBLE = 0.02  # of the volume: below it speech is 34 dB softer than it was made
 
 
 def loudspeaker(case: Case) -> Iterator[Finding]:
@@ -51,6 +54,27 @@ def loudspeaker(case: Case) -> Iterator[Finding]:
     with drivers_muted():
         own = settings_for(settings, speaker.name)
         yield _tone(speaker, own.latency_ms / 1000, own.lead_in_ms / 1000)
+
+
+def remote(case: Case) -> Iterator[Finding]:
+    """What people have set that keeps a sound loudspeaker silent, and the chime."""
+    path = case.settings.speech.chime
+    if path:
+        try:
+            length_s = len(load(path).samples) / CHIME_RATE
+            yield Finding("chime", "ok", f"{path}, {length_s:.1f} s")
+        except ConfigError as error:
+            yield Finding.of("chime", error, "warning")
+    status = case.status
+    if isinstance(status, EdgedError):
+        return
+    if status.held:
+        text = "all speech is paused, but for important jobs"
+        yield Finding("remote control", "warning", text, "let it go on: edged resume --all")
+    if status.muted or status.volume < AUDIBLE:
+        text = "the loudspeaker is muted" if status.muted else f"the volume is {status.volume:g}"
+        remedy = "edged unmute" if status.muted else "set it: edged volume 1"
+        yield Finding("remote control", "warning", text, remedy)
 
 
 def _daemons(error: str) -> Finding:
