@@ -10,7 +10,7 @@ from pathlib import Path
 
 from edged.settings import Audio
 
-FIRST_S, LONGEST_S = 0.25, 5.0  # between two looks: a look takes up to 0.2 s of a core
+FIRST_S, LONGEST_S = 0.25, 0.5  # between two looks: one takes 25 ms of a core, where ALSA is slow 0.2 s
 PROGRESS_S = 0.5  # audio that must have been played, or the next loss is of the same outage
 CARDS = Path("/dev/snd")
 

@@ -23,9 +23,10 @@ from edged.threads import hurry
 
 T = TypeVar("T")
 
-STALL_S = 0.5  # no callback for so long: the device is gone, though PortAudio says nothing
+STALL_S = 0.4  # no callback for so long: the device is gone, though PortAudio says nothing
 STALL_SHARE = 0.4  # of the latency, where that is longer: a device asks for a quarter of it at a time
 START_GRACE_S = 3.0  # the same just after opening: a sleeping sink takes up to 2 s to ask for more
+RHYTHM = 5  # looks that found new callbacks: then it is awake, and this grace over
 STALL_LOOKS = 5  # and so many looks in a row, so that a process that was stopped does not blame the device
 CLOSE_WAIT_S = 1.0
 INSTALL = "apt install libportaudio2 libasound2-plugins"
@@ -81,6 +82,7 @@ class Output:
         self._beats = 0
         self._seen = -1
         self._looks = 0
+        self._progress = 0  # looks that found new callbacks
         self._opened = self._since = 0.0
         self._stream: Any = None
         try:
@@ -138,10 +140,12 @@ class Output:
         if self._beats != self._seen:
             self._opened = self._opened or now
             self._seen, self._since, self._looks = self._beats, now, 0
+            self._progress += 1
             return False
         self._looks += 1
         usual = max(STALL_S, STALL_SHARE * self.latency_s)
-        limit = START_GRACE_S if now - self._opened < START_GRACE_S else usual
+        waking = self._progress < RHYTHM and now - self._opened < START_GRACE_S
+        limit = START_GRACE_S if waking else usual
         return self._looks >= STALL_LOOKS and now - self._since > limit
 
     @classmethod

@@ -8,9 +8,8 @@ from __future__ import annotations
 from edged.audio.device import Loudspeaker
 from edged.audio.line import Line
 
-LOOK_S = 0.1  # how often the player looks at a playing stream, at least; the stall timer counts on it
+LOOK_S = 0.04  # how often the player looks at a playing stream, at least; the stall timer counts on it
 IDLE_LOOK_S = 0.25  # the same when the stream is open and nothing plays
-FULL_S = 0.05  # pause while the ring is full: it holds 40 times that
 SOON_S = 0.01  # pause while the device warms up or a job is cut out: this is latency that is heard
 
 
@@ -23,7 +22,7 @@ def pause_s(speaker: Loudspeaker, line: Line, stopping: bool) -> float | None:
         return SOON_S
     wait = LOOK_S if line.busy else IDLE_LOOK_S
     if writer is not None and writer.has_audio:
-        wait = SOON_S if speaker.cold or speaker.ring.cutting else FULL_S
+        wait = SOON_S if speaker.cold or speaker.ring.cutting else LOOK_S
     head = line.playing[0] if line.playing else None
     if head is not None and head.left_at:
         wait = min(wait, (head.left_at + output.latency_frames - output.frames) / output.speaker.rate)
