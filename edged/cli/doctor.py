@@ -153,7 +153,6 @@ def _checks() -> list[tuple[str, Check]]:
         ("daemon", daemon.answers),
         ("speech", daemon.speech),
         ("speed and pitch", sound.stretching),
-        ("speed and pitch", sound.stretching),
         ("loudspeaker", sound.loudspeaker),
         ("remote control", sound.remote),
     ]

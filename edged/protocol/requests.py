@@ -75,7 +75,9 @@ class Speech(Reading, kw_only=True, frozen=True, omit_defaults=True):
     """Fields of both speech operations, with those of `Reading`.
 
     Every voice takes a speed and a pitch (semitones up). From temperature to speaker: which of them a voice
-    takes is in its `controls`. Absent is the configuration's or else the voice's own. languages: what is drawn otherwise where one language is spoken. refine: the
+    takes is in its `controls`. Absent is the configuration's or else the voice's own.
+
+    languages: what is drawn otherwise where one language is spoken. refine: the
     model first rewrites the text as it would be said; oral (how colloquial), laugh and break (pauses) steer
     that and turn it on; show_refined: what came out is told in `started` and `done`. speaker: a speaker code
     instead of the voice's own speaker. open: more text follows, by `append`, until `close`; only plain text.

@@ -1,0 +1,304 @@
+"""Speed and pitch of audio that was made: how long, how high, all of it, and what there is without the library."""
+
+from __future__ import annotations
+
+import io
+import resource
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import soundfile
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from edged import outflow
+from edged.audio import stretch
+from edged.audio.stretch import Stretcher, frequency_factor
+from edged.job import Job, Params, Samples, Utterance
+from edged.outflow import UNCHANGED
+from edged.scheduler import Entry
+from edged.worker import Worker
+from tests import bundles
+from tests.daemon import ENDINGS, Daemon, receive_until, running, send
+from tests.sounds import noise
+from tests.test_doctor import doctor
+from tests.test_job import make_job
+from tests.test_outflow import Tank, Told, entry
+from tests.test_worker import Basket
+
+RATE = 24_000
+SENTENCE = "The pump on line four has stopped, please check it."
+LIBRARY = stretch.library()
+if LIBRARY is None:
+    pytest.skip(f"needs {stretch.INSTALL}", allow_module_level=True)
+
+speeds = st.floats(0.5, 2.0)
+pitches = st.floats(-12.0, 12.0)
+
+
+def tone(hz: float, seconds: float, rate: int = RATE, level: float = 0.2) -> Samples:
+    """Three harmonics, at full level to its ends."""
+    at = np.arange(round(seconds * rate)) / rate
+    return sum(level / k * np.sin(2 * np.pi * hz * k * at) for k in (1, 2, 3)).astype(np.float32)  # type: ignore[union-attr]
+
+
+def stretched(samples: Samples, speed: float, pitch: float, rate: int = RATE) -> Samples:
+    made = Stretcher(LIBRARY, rate, speed, pitch).feed(samples, last=True)
+    assert np.isfinite(made).all()
+    return made
+
+
+def fundamental(samples: Samples, rate: int = RATE) -> float:
+    """Hz, of a steady tone whose lowest partial is the strongest."""
+    inner = samples[samples.size // 10 : -(samples.size // 10)]
+    size = 1 << 19
+    spectrum = np.abs(np.fft.rfft(inner * np.hanning(inner.size), size))
+    return float(spectrum.argmax()) * rate / size
+
+
+# -- the stretcher ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [16_000, 24_000, 48_000])
+@pytest.mark.parametrize("hz", [100.0, 231.0])
+@pytest.mark.parametrize(
+    ("speed", "pitch"),
+    [(0.5, 1), (0.75, 1), (1.5, 1), (2, 1), (1, 0.5), (1, 0.8), (1, 1.25), (1, 2), (0.5, 2), (2, 0.5)],
+)
+def test_length_goes_with_the_speed_and_frequency_with_the_pitch(
+    rate: int, hz: float, speed: float, pitch: float
+) -> None:
+    whole = tone(hz, 2.0, rate)
+    made = stretched(whole, speed, pitch, rate)
+    assert made.size / whole.size == pytest.approx(1 / speed, rel=0.02)
+    assert fundamental(made, rate) == pytest.approx(hz * pitch, rel=0.01)
+    assert np.abs(made).max() == pytest.approx(np.abs(whole).max(), rel=0.1)
+
+
+@given(speeds, pitches, st.integers(0, 40_000), st.lists(st.integers(0, 40_000), max_size=9))
+@settings(max_examples=40, deadline=None)
+def test_feeds_of_any_size_come_to_the_same_as_one(
+    speed: float, pitch: float, length: int, cuts: list[int]
+) -> None:
+    whole = noise(2.0, RATE)[:length]
+    factor = frequency_factor(pitch)
+    stream = Stretcher(LIBRARY, RATE, speed, factor)
+    parts = [stream.feed(part) for part in np.split(whole, sorted(min(c, length) for c in cuts))]
+    parts.append(stream.feed(whole[:0], last=True))
+    made = np.concatenate(parts)
+    assert made.tobytes() == stretched(whole, speed, factor).tobytes()
+    # A period of the voice, at most 15 ms, is the least that can be left out or said twice.
+    assert abs(made.size - length / speed) <= 0.02 * length / speed + 0.015 * RATE / min(1.0, speed)
+
+
+@pytest.mark.parametrize(("speed", "pitch"), [(0.5, 1.0), (2.0, 1.0), (1.0, 0.5), (1.0, 2.0), (1.3, 0.9)])
+def test_nothing_is_lost_at_either_end(speed: float, pitch: float) -> None:
+    made = stretched(tone(200.0, 1.0), speed, pitch)
+    levels = [float(np.sqrt(np.mean(part**2))) for part in (made[:480], made[480:-480], made[-480:])]
+    assert levels[0] == pytest.approx(levels[1], rel=0.3)
+    assert levels[2] == pytest.approx(levels[1], rel=0.3)
+
+
+def test_what_is_above_full_level_gets_through() -> None:
+    made = stretched(tone(200.0, 0.5, level=1.2), 1.5, 1.0)
+    assert np.abs(made).max() > 1.2
+
+
+def test_little_is_held_back_and_the_memory_is_freed() -> None:
+    second, taken = noise(1.0, RATE), 0
+    stream = Stretcher(LIBRARY, RATE, 0.5, 1.0)
+    for n in range(1, 121):
+        taken += stream.feed(second).size
+        assert n * 2 * RATE - taken < 0.2 * RATE
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    for _ in range(3_000):
+        each = Stretcher(LIBRARY, RATE, 1.5, 1.25)
+        each.feed(second[:1_000])
+        each.close()
+        each.close()
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 10_000  # kilobytes
+
+
+# -- on the way to a sink ---------------------------------------------------------------------------
+
+
+def poured(
+    params: Params, controls: tuple[str, ...], library: stretch.Library | None = LIBRARY
+) -> tuple[Entry, Tank, Told]:
+    """An utterance of two seconds between two marks, made in pieces."""
+    tank = Tank()
+    utterance = Utterance(0, (1,), lead_s=0.5, marks=("a",), marks_after=("b",), pause_s=0.25)
+    one, told = entry([utterance], tank)
+    one.job.cursor = 1
+    outflow.stretched(one, params, controls, RATE, library)
+    outflow.begin(one, utterance, RATE)
+    pieces = np.split(tone(200.0, 2.0), [7_000, 7_001, 30_000])
+    for piece in pieces:
+        outflow.add(one, piece, 600, 1.0, last=piece is pieces[-1])
+        outflow.pour(one, RATE, 600)
+    outflow.end(one, utterance, RATE)
+    while outflow.pour(one, RATE, 600) or one.pending:
+        pass
+    return one, tank, told
+
+
+@given(speeds, pitches)
+@settings(max_examples=20, deadline=None)
+def test_marks_and_lengths_follow_the_audio(speed: float, pitch: float) -> None:
+    one, tank, told = poured(Params(speed=speed, pitch=pitch), ("seed",))
+    (_, a, _), (_, b, _) = told.marks
+    assert a == 0.5
+    assert b - a == pytest.approx(2.0 / speed, rel=0.02)
+    samples = sum(chunk.samples.size for chunk in tank.chunks)
+    assert one.job.timeline.audio_s == pytest.approx(b + 0.25) == pytest.approx(samples / RATE)
+    assert all(chunk.samples.size <= 600 for chunk in tank.chunks)
+
+
+@pytest.mark.parametrize(
+    ("params", "controls"),
+    [(Params(), ()), (Params(volume=0.5), ("seed",)), (Params(speed=1.5), ("speed", "seed"))],
+)
+def test_what_asks_for_nothing_that_the_voice_cannot_is_not_touched(
+    params: Params, controls: tuple[str, ...]
+) -> None:
+    one, tank, _ = poured(params, controls)
+    spoken = np.concatenate([chunk.samples for chunk in tank.chunks])[RATE // 2 : -RATE // 4]
+    assert spoken.tobytes() == tone(200.0, 2.0).tobytes()
+    assert one.stretch is None
+    assert one.job.warnings == []
+
+
+def test_without_the_library_it_is_spoken_with_a_warning() -> None:
+    one, tank, _ = poured(Params(speed=1.5, pitch=3.0), (), library=None)
+    spoken = np.concatenate([chunk.samples for chunk in tank.chunks])[RATE // 2 : -RATE // 4]
+    assert spoken.tobytes() == tone(200.0, 2.0).tobytes()
+    assert one.job.warnings == [UNCHANGED]
+
+
+@pytest.mark.parametrize("speed", [0.75, 1.0, 1.5])
+def test_a_voice_without_a_speed_of_its_own_is_stretched(speed: float) -> None:
+    voice = bundles.voice(bundles.tone())
+    said = {}
+    for controls in (("speed", "seed"), ("seed",)):
+        voice.card = replace(voice.card, controls=controls)
+        basket = Basket()
+        job = make_job(sink=basket)
+        job.voice, job.params = voice.card.name, Params(speed=speed)
+        job.utterances = [Utterance(0, (3, 5, 7) * 12)]
+        job.prepared_all = True
+        basket.job = job
+        worker = Worker({voice.card.name: voice}, 0.02, on_crash=lambda exc: None)
+        worker.start()
+        worker.submit(job)
+        _ended(job)
+        assert worker.stop(5.0)
+        assert job.timeline.audio_s == pytest.approx(basket.samples.size / RATE)
+        said[controls] = basket.samples
+    own, done = said.values()
+    assert done.size == pytest.approx(own.size, rel=0.04)
+    if speed == 1.0:
+        assert np.array_equal(own, done)
+    else:
+        assert own.size != done.size or not np.array_equal(own, done)
+
+
+def _ended(job: Job) -> None:
+    from time import monotonic, sleep
+
+    until = monotonic() + 10
+    while not job.ended:
+        assert monotonic() < until, job.phase
+        sleep(0.01)
+
+
+# -- through the daemon -----------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def daemon() -> Iterator[Daemon]:
+    with running(bundles.hibari()) as started:
+        yield started
+
+
+def synthesized(daemon: Daemon, text: str = SENTENCE, **fields: Any) -> tuple[Samples, dict[str, Any]]:
+    reply = daemon.request({"op": "synthesize", "text": text, "format": "wav", **fields})
+    assert reply["event"] == "done", reply
+    audio, rate = soundfile.read(io.BytesIO(reply["audio_bytes"]), dtype="float32")
+    assert rate == RATE
+    assert reply["audio_s"] == pytest.approx(audio.size / rate, abs=0.002)
+    return audio, reply
+
+
+def voiced_hz(samples: Samples) -> float:
+    """The median fundamental of the voiced parts, by autocorrelation."""
+    found = []
+    for start in range(0, samples.size - 2_400, 480):
+        frame = samples[start : start + 2_400] - samples[start : start + 2_400].mean()
+        spectrum = np.abs(np.fft.rfft(frame * np.hanning(2_400), 1 << 15)) ** 2
+        same = np.fft.irfft(spectrum)[: RATE // 60]
+        window = np.fft.irfft(np.abs(np.fft.rfft(np.hanning(2_400), 1 << 15)) ** 2)[: RATE // 60]
+        same = same / np.maximum(window, 1e-9)
+        low = RATE // 500
+        at = low + int(same[low:-1].argmax())
+        if np.abs(frame).max() > 0.05 and same[at] > 0.8 * same[0] and at > low:
+            a, b, c = same[at - 1 : at + 2]
+            found.append(RATE / (at + (a - c) / (2 * (a - 2 * b + c))))
+    assert len(found) > 20
+    return float(np.median(found))
+
+
+@pytest.mark.parametrize("pitch", [-3.86, 3.86])
+def test_the_built_in_voice_is_as_much_higher_as_was_asked(daemon: Daemon, pitch: float) -> None:
+    plain, _ = synthesized(daemon)
+    other, reply = synthesized(daemon, pitch=pitch)
+    assert other.size == pytest.approx(plain.size, rel=0.02)
+    assert voiced_hz(other) / voiced_hz(plain) == pytest.approx(frequency_factor(pitch), rel=0.01)
+    assert reply.get("warnings", []) == []
+
+
+def test_no_pitch_is_the_same_audio(daemon: Daemon) -> None:
+    assert synthesized(daemon)[0].tobytes() == synthesized(daemon, pitch=0.0)[0].tobytes()
+
+
+def test_markup_and_requests_mean_the_same_pitch(daemon: Daemon) -> None:
+    marked = f"<speak><prosody pitch='+2st'>{SENTENCE}</prosody></speak>"
+    by_markup, reply = synthesized(daemon, marked, markup="ssml", pitch=1.0)
+    assert reply.get("warnings", []) == []
+    assert by_markup.tobytes() == synthesized(daemon, pitch=3.0)[0].tobytes()
+
+
+def test_a_stream_is_the_same_as_the_whole(daemon: Daemon) -> None:
+    with daemon.socket() as socket:
+        send(
+            socket, op="synthesize", text=SENTENCE, pitch=4.0, reply="events", stream=True, format="pcm_f32le"
+        )
+        pieces = [e["audio_bytes"] for e in receive_until(socket, *ENDINGS) if e["event"] == "audio"]
+    assert len(pieces) > 3
+    whole = daemon.request({"op": "synthesize", "text": SENTENCE, "pitch": 4.0, "format": "pcm_f32le"})
+    assert b"".join(pieces) == whole["audio_bytes"]
+
+
+@pytest.mark.parametrize("pitch", [-12.1, 12.1, "high"])
+def test_a_pitch_out_of_range_is_refused(daemon: Daemon, pitch: object) -> None:
+    reply = daemon.request({"op": "synthesize", "text": "a", "pitch": pitch})
+    assert (reply["event"], reply["code"]) == ("failed", "bad_value")
+    assert "pitch" in reply["message"]
+
+
+def test_a_machine_without_the_library_speaks_and_says_what_to_install(tmp_path: Path) -> None:
+    (tmp_path / stretch.LIBRARY).write_bytes(b"")  # is found first, and is no library
+    hidden = {"LD_LIBRARY_PATH": str(tmp_path)}
+    with running(bundles.tone(), env=hidden) as daemon:
+        plain, _ = synthesized(daemon)
+        other, reply = synthesized(daemon, pitch=5.0)
+        assert reply["warnings"] == [UNCHANGED]
+        assert other.tobytes() == plain.tobytes()
+        _, found, _ = doctor("--config", str(daemon.config), **hidden)
+        assert found["speed and pitch"]["state"] == "warning"
+        assert stretch.INSTALL in found["speed and pitch"]["remedy"]
+        _, found, _ = doctor("--config", str(daemon.config))
+        assert found["speed and pitch"]["state"] == "ok"
