@@ -99,7 +99,7 @@ class Stretcher:
     def _ready(self) -> Samples:
         samples = np.empty(self._library.available(self._handle), np.float32)
         got = self._library.read(self._handle, samples.ctypes.data, samples.size)
-        return np.multiply(samples[:got], HEADROOM, dtype=np.float32)
+        return np.asarray(samples[:got] * HEADROOM, np.float32)
 
     def _done(self, succeeded: int) -> None:
         if not succeeded:
