@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import resource
+import subprocess
+import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
@@ -32,6 +34,7 @@ from tests.test_job import make_job
 from tests.test_outflow import Tank, Told, entry
 from tests.test_worker import Basket
 
+ROOT = Path(__file__).parents[1]
 RATE = 24_000
 SENTENCE = "The pump on line four has stopped, please check it."
 found = stretch.library()
@@ -124,6 +127,15 @@ def test_little_is_held_back_and_the_memory_is_freed() -> None:
         each.close()
         each.close()
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before < 10_000  # kilobytes
+
+
+def test_its_cost_can_be_measured(tmp_path: Path) -> None:
+    soundfile.write(tmp_path / "voice.wav", tone(200.0, 1.0), RATE)
+    command = [sys.executable, str(ROOT / "tools/stretch_cost"), str(tmp_path / "voice.wav"), "--rounds", "2"]
+    told = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    assert told[0].startswith("1.0 s of 24000 Hz")
+    assert len(told) == 6
+    assert all(0 < float(line.split()[4]) < 500 for line in told[1:5])
 
 
 # -- on the way to a sink ---------------------------------------------------------------------------
