@@ -75,7 +75,7 @@ install() {
     else
         make_release "$OPT/releases/$release"
     fi
-    loudspeaker_library
+    sound_libraries
     switch "$release"
 }
 
@@ -172,13 +172,18 @@ find_python() { # sets python
         "name it with --python, or make a package for yours: deploy/make-offline-package --python 3.N"
 }
 
-loudspeaker_library() {
-    if ldconfig -p | grep -q 'libportaudio\.so\.2'; then return; fi
+has() { ldconfig -p | grep -q "$1"; }
+
+sound_libraries() {
+    if has 'libportaudio\.so\.2' && has 'libsonic\.so\.0'; then return; fi
     # dpkg cannot be called by a package that dpkg is just installing.
     if [ -d "$here/debs" ] && [ -z "${DPKG_MAINTSCRIPT_PACKAGE-}" ] && dpkg --install "$here"/debs/*.deb; then
         return
     fi
-    warn "PortAudio is missing: audio can be sent to programs, but not played (apt install libportaudio2)"
+    has 'libportaudio\.so\.2' ||
+        warn "PortAudio is missing: audio can be sent to programs, but not played (apt install libportaudio2)"
+    has 'libsonic\.so\.0' ||
+        warn "libsonic is missing: requests for another pitch change nothing (apt install libsonic0)"
 }
 
 # -- releases -------------------------------------------------------------------------------------

@@ -124,7 +124,7 @@ def write_deb(stage: Stage, out: Path) -> Path:
         f"Priority: optional\nMaintainer: the edged project <root@localhost>\n"
         f"Installed-Size: {_size(stage.path) // 1024}\n"
         f"Depends: python3 (>= {low}), python3 (<< {high}), libc6 (>= {stage.target.glibc})\n"
-        "Recommends: libportaudio2, libasound2-plugins\n"
+        "Recommends: libportaudio2, libasound2-plugins, libsonic0\n"
         "Description: Offline text-to-speech daemon\n"
         " Speaks what programs send it, on the loudspeaker or as audio data, without a network.\n"
     )

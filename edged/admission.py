@@ -347,12 +347,10 @@ class Admission:
     def control(self, request: protocol.Control, peer: Peer) -> list[str]:
         """Does to jobs what the request says; the numbers of those that it changed something for.
 
-        Raises `BadValue` where it says too little or too much, or no voice of the jobs has a speed.
+        Raises `BadValue` where it says too little or too much.
         """
         order = order_of(request)
         jobs = named(self.tickets.values(), request, peer)
-        if order.do == "speed":
-            jobs = [job for job in jobs if "speed" in self.voices[job.voice].controls]
         return [job.id for job in self._sinks.control(jobs, order)]
 
     def _part_of(self, request: protocol.Part, peer: Peer) -> Job:

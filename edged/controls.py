@@ -14,7 +14,9 @@ from msgspec import Meta
 
 SPEEDS = (0.5, 2.0)  # factors, of pace and of loudness
 VOLUMES = (0.0, 4.0)
+PITCHES = (-12.0, 12.0)  # semitones up, as markup has it: 0 is none, and changes add up
 Speed = Annotated[float, Meta(ge=SPEEDS[0], le=SPEEDS[1])]
+Pitch = Annotated[float, Meta(ge=PITCHES[0], le=PITCHES[1])]
 Volume = Annotated[float, Meta(ge=VOLUMES[0], le=VOLUMES[1])]
 Temperature = Annotated[float, Meta(ge=0.01, le=10.0)]
 TopP = Annotated[float, Meta(ge=0.01, le=1.0)]
@@ -63,7 +65,8 @@ class RunVoices(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only
     en: Partner = ""
 
 
-COMMON = ("speed", "seed")  # every voice has these
+COMMON = ("speed", "seed")  # the families of today have these
+ANY_VOICE = ("speed", "pitch")  # what a voice cannot do itself of these is done with its audio
 LEVELS = ("oral", "laugh", "break")  # what they change is the refined text
 GENERATIVE = (
     *COMMON,

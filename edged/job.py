@@ -77,7 +77,8 @@ class Draw:
 
 @dataclass(frozen=True, slots=True)
 class Params:
-    """How a job wants to be spoken. speed 1.0 is the voice's own pace; volume is a linear gain.
+    """How a job wants to be spoken. speed 1.0 is the voice's own pace; volume is a linear gain; pitch is
+    in semitones up.
 
     None is the voice's own. What a voice has no control for is None here. oral, laugh, break_: only with
     refine. speaker: a speaker code, or "" for the voice's own. languages: by language, what differs from the
@@ -85,6 +86,7 @@ class Params:
     """
 
     speed: float = 1.0
+    pitch: float = 0.0
     volume: float = 1.0
     seed: int = 0
     temperature: float | None = None

@@ -1,22 +1,24 @@
 """What was made of a job's utterances on its way to its sink: audio, silences and marks, in order.
 
 Engine thread only; functions over an `Entry`, whose `pending` is the queue. Neighbours: the worker adds what
-a voice made and pours it out; sinks take it.
+a voice made and pours it out; `audio.stretch` changes speed and pitch where the voice cannot; sinks take it.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator
 from dataclasses import dataclass, replace
 from time import monotonic
 
 import numpy as np
 
-from edged.job import AudioChunk, MarkReached, Samples, Utterance
+from edged.audio import stretch
+from edged.job import AudioChunk, MarkReached, Params, Samples, Utterance
 from edged.scheduler import Entry
 
 # Chunks of silence of one job in one round, so that nobody waits for the whole of a long pause.
 SILENT_CHUNKS = 8
+UNCHANGED = f"speed and pitch stay the voice's own: {stretch.LIBRARY} is not there ({stretch.INSTALL})"
 # Behind the last sentence that has come of an open job: what resamplers and encoders hold back is heard then.
 REST_S = 0.05
 
@@ -42,8 +44,32 @@ def begin(entry: Entry, utterance: Utterance, rate: int) -> None:
     entry.pending.extend(map(Mark, utterance.marks))
 
 
-def add(entry: Entry, samples: Samples, most: int, gain: float, loudness_lufs: float | None = None) -> None:
-    """Copies samples out of the engine's buffers, in chunks of at most `most`. loudness_lufs: the voice's."""
+def stretched(
+    entry: Entry, params: Params, controls: Container[str], rate: int, library: stretch.Library | None
+) -> None:
+    """An utterance is about to be made. params: how it is wanted; controls: of the voice, which does itself
+    what they name. The rest is done here, or where there is no library the job is warned."""
+    speed = 1.0 if "speed" in controls else params.speed
+    if speed == 1.0 and params.pitch == 0.0:
+        return
+    if library is None:
+        entry.job.warn(UNCHANGED)
+        return
+    entry.stretch = stretch.Stretcher(library, rate, speed, stretch.frequency_factor(params.pitch))
+
+
+def add(
+    entry: Entry,
+    samples: Samples,
+    most: int,
+    gain: float,
+    loudness_lufs: float | None = None,
+    last: bool = False,
+) -> None:
+    """Copies samples out of the engine's buffers, in chunks of at most `most`. loudness_lufs: the voice's;
+    last: of the utterance."""
+    if entry.stretch is not None:
+        samples = entry.stretch.feed(samples, last)
     entry.pending.extend(AudioChunk(one, loudness_lufs=loudness_lufs) for one in _copies(samples, most, gain))
 
 

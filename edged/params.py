@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 
-from edged.controls import LEVELS, Languages, RunVoices
+from edged.controls import ANY_VOICE, LEVELS, Languages, RunVoices
 from edged.errors import BadValue
 from edged.job import Draw, Params
 from edged.protocol import Reading, Speech
@@ -33,7 +33,7 @@ def resolve(
     contradicts another one, and for a voice that cannot speak for this one."""
     asked = _given(request, _CONTROLS)
     for name in asked:
-        if name not in card.controls:
+        if name not in card.controls and name not in ANY_VOICE:
             raise BadValue(
                 f"{name}: the voice {card.name!r} cannot be steered by it",
                 f"it can by: {', '.join(card.controls)}; see: edged voices",

@@ -35,7 +35,8 @@ class Entry:
     utterance: what the open stream speaks; sounded: something of it was made. pending: what was made and is
     yet to be handed to the sink (`outflow`); finished: the sink has the last of it. came, heard_from:
     monotonic seconds, when it was added and when its first audio was made (0.0: not yet). take: how often its
-    job was sent back; told: marks that come once more, and were told before.
+    job was sent back; told: marks that come once more, and were told before. stretch: what changes the speed
+    or pitch of the open stream's audio, None where the voice speaks as it should.
     """
 
     job: Job
@@ -50,6 +51,7 @@ class Entry:
     finished: bool = False
     take: int = 0
     told: int = 0
+    stretch: Any = None
 
     @property
     def has_work(self) -> bool:

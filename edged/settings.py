@@ -23,6 +23,7 @@ from edged.controls import (
     Numbers,
     Oral,
     Penalty,
+    Pitch,
     PriorityName,
     Queue,
     Replace,
@@ -105,6 +106,7 @@ class VoiceDefaults(Group, kw_only=True, frozen=True):
     """
 
     speed: Speed | None = None
+    pitch: Pitch | None = None
     temperature: Temperature | None = None
     top_p: TopP | None = None
     top_k: TopK | None = None

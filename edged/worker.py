@@ -17,6 +17,7 @@ from dataclasses import replace
 from time import monotonic
 
 from edged import outflow
+from edged.audio import stretch
 from edged.controls import SPEEDS
 from edged.errors import EdgedError, EngineError, InternalError, ShapeExceeded, UnspeakableText
 from edged.job import Job, Params, Utterance
@@ -63,6 +64,7 @@ class Worker:
         self._wake = threading.Event()
         self._stopping = False
         self._faults: Counter[int] = Counter()  # by synthesizer: a sound voice says nothing of a broken one
+        self._stretching = stretch.library()
         self.pulse = Pulse()  # a round: schedule, one engine call, deliver
         self._thread = threading.Thread(target=self._main, name="edged-engine", daemon=True)
 
@@ -172,7 +174,10 @@ class Worker:
         job.start()
         utterance = job.utterances[job.cursor]
         try:
-            entry.stream = self._speaker(entry).synthesizer.open(utterance, _params(job, utterance))
+            voice = self._speaker(entry)
+            params = _params(job, utterance)
+            entry.stream = voice.synthesizer.open(utterance, _own(params, voice))
+            outflow.stretched(entry, params, voice.card.controls, voice.card.sample_rate, self._stretching)
         except ShapeExceeded as exc:  # the text's fault, not the engine's
             job.fail(exc)
             return False
@@ -196,7 +201,7 @@ class Worker:
     def _bucket(self, job: Job) -> int:
         utterance = job.utterances[job.cursor]
         voice = self._voices.get(utterance.voice or job.voice)
-        return voice.synthesizer.bucket(utterance, _params(job, utterance)) if voice is not None else 0
+        return voice.synthesizer.bucket(utterance, _own(_params(job, utterance), voice)) if voice else 0
 
     def _deliver(self, entry: Entry, piece: Piece) -> None:
         """Hands on a piece, with the marks and silences around its utterance."""
@@ -220,6 +225,7 @@ class Worker:
             self._chunk(rate),
             utterance.gain,
             self._voices[entry.voice].card.loudness_lufs,
+            piece.last,
         )
         if piece.last:
             self._close(entry)
@@ -260,6 +266,9 @@ class Worker:
             return
         synthesizer, stream = self._voices[entry.voice].synthesizer, entry.stream
         entry.stream = entry.utterance = None
+        if entry.stretch is not None:
+            entry.stretch.close()
+            entry.stretch = None
         try:
             synthesizer.close(stream)
         except Exception as exc:
@@ -296,3 +305,8 @@ def _params(job: Job, utterance: Utterance) -> Params:
         return params
     slowest, fastest = SPEEDS
     return replace(params, speed=min(fastest, max(slowest, params.speed * job.pace)))
+
+
+def _own(params: Params, voice: Voice) -> Params:
+    """What of it the voice is asked for."""
+    return params if "speed" in voice.card.controls else replace(params, speed=1.0)

@@ -174,7 +174,7 @@ def test_an_unknown_option_is_told_with_the_known_ones(client: Client) -> None:
     with pytest.raises(TypeError, match=r"speak\(\) has no option 'voise'; did you mean 'voice'\?") as caught:
         client.speak(SHORT, voise="tone")  # type: ignore[call-arg]
     assert "voice, markup, language" in str(caught.value)
-    assert "speed, volume, seed, priority, deadline_ms, on_disconnect" in str(caught.value)
+    assert "speed, pitch, volume, seed, priority, deadline_ms, on_disconnect" in str(caught.value)
     assert "format" not in str(caught.value)
     with pytest.raises(TypeError, match=r"synthesize\(\) has no option 'id'.*format, sample_rate"):
         client.synthesize(SHORT, id="1")  # type: ignore[call-arg]

@@ -569,7 +569,7 @@ def test_how_voices_speak_by_default() -> None:
         ("{oral: }", "ada.oral", "delete the line to keep the default"),
         ("{refine: 3}", "ada.refine", "expected true or false"),
         ("{oral: 1, refine: false}", "ada.oral", "refine is false"),
-        ("{nonsense: 1}", "ada.nonsense", "known here: speed, temperature"),
+        ("{nonsense: 1}", "ada.nonsense", "known here: speed, pitch, temperature"),
         ("{languages: {fr: {}}}", "ada.languages.fr", "known here: zh, en"),
         ("{languages: {zh: 1}}", "ada.languages.zh", "expected settings written as"),
         ("{languages: {zh: {top_k: 0}}}", "ada.languages.zh.top_k", "expected a whole number from 1 to 1000"),

@@ -29,6 +29,7 @@ NONE = VoiceDefaults()
 # A good value of every control, by attribute.
 VALUES: dict[str, st.SearchStrategy[Any]] = {
     "speed": st.floats(0.5, 2.0),
+    "pitch": st.floats(-12.0, 12.0),
     "temperature": st.floats(0.01, 10),
     "top_p": st.floats(0.01, 1),
     "top_k": st.integers(1, 1000),
@@ -50,7 +51,7 @@ def test_every_control_is_a_field_of_requests_and_of_params() -> None:
     for name in GENERATIVE:
         assert fields[name] in Params.__dataclass_fields__
     settable = {f.encode_name for f in msgspec.structs.fields(VoiceDefaults)}
-    assert settable == {*GENERATIVE, "run_voices"} - {"seed", "show_refined", "speaker"}
+    assert settable == {*GENERATIVE, "pitch", "run_voices"} - {"seed", "show_refined", "speaker"}
     assert set(Sampling.__struct_fields__) == set(DRAWS) == set(Draw.__dataclass_fields__)
 
 

@@ -16,6 +16,7 @@ import pytest
 import soundfile
 import soxr
 
+from edged.audio import stretch
 from tests import bundles
 from tests.daemon import Daemon, receive, receive_until, running, send
 from tests.pulse import RATE, PulseServer, find, pulse, pulse_server, snr_db
@@ -66,6 +67,18 @@ def test_what_is_heard_is_what_was_synthesized_and_both_ends_are_there(
     assert snr_db(sound, played[at : at + sound.size]) > 40
     assert at >= 0
     assert played.size >= at + sound.size
+    assert reply["audio_s"] == pytest.approx(sound.size / RATE, abs=0.01)
+
+
+@pytest.mark.skipif(stretch.library() is None, reason=f"needs {stretch.INSTALL}")
+def test_another_pitch_is_heard_as_it_is_synthesized(speaking: Daemon, pulse: PulseServer) -> None:
+    sound = expected(speaking, SENTENCE, pitch=4.0)
+    with pulse.record() as recording:
+        reply = speaking.request({"op": "speak", "text": SENTENCE, "pitch": 4.0})
+        assert reply["event"] == "done", reply
+        played = heard(recording)
+    at = find(sound, played)
+    assert snr_db(sound, played[at : at + sound.size]) > 40
     assert reply["audio_s"] == pytest.approx(sound.size / RATE, abs=0.01)
 
 

@@ -119,9 +119,11 @@ def test_a_style_is_of_the_utterances_that_have_it(readings: Readings) -> None:
     assert (slow.speed, fast.speed) == (0.5, 1.8)
 
 
-def test_pitch_that_no_voice_has_is_told(readings: Readings) -> None:
-    (one,) = steps((Words("one", Style(pitch=2.0)),), readings)
-    assert [warning.partition(":")[0] for warning in one.warnings] == ["pitch"]
+@pytest.mark.parametrize(("asked", "style", "heard"), [(0.0, 2.0, 2.0), (3.0, -4.0, -1.0), (9.0, 9.0, 12.0)])
+def test_pitches_add_up(readings: Readings, asked: float, style: float, heard: float) -> None:
+    (one,) = steps((Words("one", Style(pitch=style)),), readings, pitch=asked, speed=1.5)
+    assert one.utterance.params == Params(pitch=heard, speed=1.5)
+    assert one.warnings == ()
 
 
 @pytest.mark.parametrize(

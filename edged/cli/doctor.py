@@ -152,6 +152,7 @@ def _checks() -> list[tuple[str, Check]]:
         ("socket", setup.socket),
         ("daemon", daemon.answers),
         ("speech", daemon.speech),
+        ("speed and pitch", sound.stretching),
         ("loudspeaker", sound.loudspeaker),
         ("remote control", sound.remote),
     ]

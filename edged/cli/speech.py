@@ -45,6 +45,7 @@ ASK_AGAIN_S = 0.25  # a daemon that is starting
 @click.option("--out", metavar="FILE|-", help="Write the audio here instead of speaking it; - is stdout.")
 @click.option("--voice", default="", metavar="NAME", help="See: edged voices.")
 @click.option("--speed", type=Number(0.5, 2.0), help="1.0 is the voice's own pace.")
+@click.option("--pitch", type=Number(-12.0, 12.0), help="Semitones up; 0 is the voice's own pitch.")
 @click.option("--volume", type=Number(0.0, 4.0), help="Linear gain.")
 @click.option("--seed", type=click.IntRange(0, 2**32 - 1), default=0, help="The same seed, the same audio.")
 @click.option("--format", "audio_format", type=click.Choice(FORMATS), help="Default: by the suffix of FILE.")

@@ -61,14 +61,17 @@ class SpeechOptions(ReadingOptions, total=False):
     and text. deadline_ms: fail instead of starting later than this. on_disconnect: whether a vanished
     client's job is finished (the default of speak) or cancelled (of synthesize).
 
-    The rest is refused by a voice that has no such control (`voices()` shows them); None is the daemon's
-    default. speed: 0.5 to 2.0. temperature, top_p, top_k, repetition_penalty: how sounds are drawn.
+    Of the rest None is the daemon's default. speed: 0.5 to 2.0. pitch: -12 to 12 semitones up.
+
+    What follows is refused by a voice that has no such control (`voices()` shows them). temperature, top_p,
+    top_k, repetition_penalty: how sounds are drawn.
     languages: {"zh": {"temperature": 0.2}}, these four where a language is spoken.
     refine: rewrite the text as it would be said; oral (0 to 9), laugh (0 to 2) and break_ (0 to 7) steer
     that. show_refined: what came of it is in `Started.refined` and `Done.refined`. speaker: a speaker code.
     """
 
     speed: float | None
+    pitch: float | None
     volume: float | None
     seed: int
     priority: PriorityName | Literal[""] | None

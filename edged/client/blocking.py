@@ -81,7 +81,7 @@ class Client(Base):
         """Speaks on the daemon's loudspeaker. Returns when it is spoken; `wait=False`: when accepted.
 
         Ctrl-C or any other exception while waiting cancels the job. Options (see `SpeakOptions`):
-        voice, speed, volume, seed, priority, deadline_ms, on_disconnect,
+        voice, speed, pitch, volume, seed, priority, deadline_ms, on_disconnect,
         how the text is read (`ReadingOptions`): markup, language, numbers, digits, emoji, date_order,
         run_voices; and what else the voice has controls for: temperature, top_p, top_k, repetition_penalty,
         languages, refine, oral, laugh, break_, show_refined, speaker. When it is heard: interrupt, queue,

@@ -1,4 +1,4 @@
-"""Checks of the loudspeaker: a device is there, the daemon has one, and a tone gets through. Main thread.
+"""Checks of sound: a loudspeaker is there, the daemon has one, and a tone gets through. Main thread.
 
 The tone goes the way of speech: the ring, PortAudio's callback, the device. Neighbours: `findings` runs
 them, `edged.audio` has the devices.
@@ -17,6 +17,7 @@ from edged.audio.find import drivers_muted, find, found
 from edged.audio.match import settings_for
 from edged.audio.output import Output, Speaker
 from edged.audio.ring import Ring
+from edged.audio.stretch import INSTALL, LIBRARY, library
 from edged.doctor.findings import Case, Finding
 from edged.errors import AudioDeviceLost, ConfigError, EdgedError, NoAudioDevice
 from edged.job import Samples
@@ -75,6 +76,15 @@ def remote(case: Case) -> Iterator[Finding]:
         text = "the loudspeaker is muted" if status.muted else f"the volume is {status.volume:g}"
         remedy = "edged unmute" if status.muted else "set it: edged volume 1"
         yield Finding("remote control", "warning", text, remedy)
+
+
+def stretching(case: Case) -> Iterator[Finding]:
+    """Without the library there is speech, only not as it was asked for."""
+    if library() is not None:
+        yield Finding("speed and pitch", "ok", f"{LIBRARY} changes what a voice cannot")
+        return
+    text = f"{LIBRARY} is not there: no voice can change its pitch, and some not their speed"
+    yield Finding("speed and pitch", "warning", text, INSTALL)
 
 
 def _daemons(error: str) -> Finding:

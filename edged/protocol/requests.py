@@ -23,6 +23,7 @@ from edged.controls import (
     Numbers,
     Oral,
     Penalty,
+    Pitch,
     PriorityName,
     Queue,
     Replace,
@@ -73,8 +74,10 @@ class Reading(Request, kw_only=True, frozen=True, omit_defaults=True):
 class Speech(Reading, kw_only=True, frozen=True, omit_defaults=True):
     """Fields of both speech operations, with those of `Reading`.
 
-    From speed to speaker: which of them a voice takes is in its `controls`; absent is the configuration's
-    or else the voice's own. languages: what is drawn otherwise where one language is spoken. refine: the
+    Every voice takes a speed and a pitch (semitones up). From temperature to speaker: which of them a voice
+    takes is in its `controls`. Absent is the configuration's or else the voice's own.
+
+    languages: what is drawn otherwise where one language is spoken. refine: the
     model first rewrites the text as it would be said; oral (how colloquial), laugh and break (pauses) steer
     that and turn it on; show_refined: what came out is told in `started` and `done`. speaker: a speaker code
     instead of the voice's own speaker. open: more text follows, by `append`, until `close`; only plain text.
@@ -87,6 +90,7 @@ class Speech(Reading, kw_only=True, frozen=True, omit_defaults=True):
     volume: Volume | None = None
     seed: Annotated[int, Meta(ge=0, le=2**32 - 1)] = 0
     speed: Speed | None = None
+    pitch: Pitch | None = None
     temperature: Temperature | None = None
     top_p: TopP | None = None
     top_k: TopK | None = None

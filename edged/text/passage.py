@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import groupby
 from typing import Literal
 
-from edged.controls import SPEEDS
+from edged.controls import PITCHES, SPEEDS
 from edged.errors import UnspeakableText
 from edged.job import Params, Utterance
 from edged.text.blocks import blocks, cut
@@ -39,7 +39,6 @@ from edged.voices.api import Frontend
 
 PASSAGE = 20_000  # characters in which sentences are looked for at once
 BLOCK = 600  # of a sentence, read and encoded at once: some 10 ms of work where it is all figures
-_PITCH = "pitch: the voice cannot change it"
 _LOST = "a character that the voice has no sound for"
 
 
@@ -189,8 +188,6 @@ class Passage:
                 params=None if params == self.params else params,
                 gain=style.volume,
             )
-            if style.pitch:
-                self.warnings.append(_PITCH)
             spoken = _letters(encoded.letters, start, end)
             self.held = Prepared(utterance, tuple(said), end - start, limit, start > 0, spoken)
             self.marks, self.asked_s, self.natural_s = [], 0.0, 0.0
@@ -198,10 +195,15 @@ class Passage:
 
     def _params(self, style: Style, said: list[Said]) -> Params:
         params = self.params.of_language(language_of(said)) if self.params.languages else self.params
-        if style.speed == 1.0:
+        if style.speed == 1.0 and style.pitch == 0.0:
             return params
         slowest, fastest = SPEEDS
-        return replace(params, speed=min(fastest, max(slowest, params.speed * style.speed)))
+        lowest, highest = PITCHES
+        return replace(
+            params,
+            speed=min(fastest, max(slowest, params.speed * style.speed)),
+            pitch=min(highest, max(lowest, params.pitch + style.pitch)),
+        )
 
     def _release(self) -> Iterator[Prepared]:
         """The held utterance, now that another one follows."""

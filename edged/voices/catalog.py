@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from edged.bundle import MANIFEST, Bundle, find, read_manifest
-from edged.controls import Languages, RunVoices
+from edged.controls import ANY_VOICE, Languages, RunVoices
 from edged.engine import preflight
 from edged.engine.buffers import Arena
 from edged.engine.plan import PlanRow
@@ -224,7 +224,7 @@ def _check_defaults(
             value = getattr(wanted, control.name)
             if value is None or value is False or value == Languages() or control.name == "run_voices":
                 continue
-            if control.encode_name not in card.controls:
+            if control.encode_name not in (*card.controls, *ANY_VOICE):
                 raise ConfigError(
                     f"voices.defaults.{name}.{control.encode_name}: this voice cannot be steered by it",
                     f"it can by: {', '.join(card.controls)}",

@@ -21,7 +21,7 @@ ROOT = Path(__file__).resolve().parents[2]
 # trixie has a newer systemd, and takes another three minutes to make.
 SUITE = os.environ.get("EDGED_TEST_SUITE", "bookworm")
 PYTHON = {"bookworm": "3.11", "trixie": "3.13"}
-PACKAGES = "systemd,systemd-sysv,dbus,libpam-systemd,python3,libportaudio2,libasound2-plugins"
+PACKAGES = "systemd,systemd-sysv,dbus,libpam-systemd,python3,libportaudio2,libasound2-plugins,libsonic0"
 EXTRAS = ("voice-en", "chattts")
 # Importing them as root leaves their compiled form, which the service may not write.
 MODULES = (
