@@ -164,6 +164,7 @@ class Audio(Group, kw_only=True, frozen=True):
 
     devices: of those that match a device, the first one counts. on_loss wait: jobs wait for the device.
     loudness_lufs 0: voices keep their own levels.
+    duck_db: by how much other programs are softer meanwhile.
     """
 
     enabled: bool = True
@@ -178,6 +179,7 @@ class Audio(Group, kw_only=True, frozen=True):
     keep_open_s: Seconds = 5.0
     volume: Volume = 1.0
     loudness_lufs: Annotated[float, Meta(ge=-40.0, le=0.0)] = -20.0
+    duck_db: Annotated[float, Meta(ge=-60.0, le=0.0)] = 0.0
 
 
 class ClientDefaults(Group, kw_only=True, frozen=True):

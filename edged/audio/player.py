@@ -20,6 +20,7 @@ from time import monotonic
 from edged import errors
 from edged.audio.chime import Chime
 from edged.audio.device import Loudspeaker, ring_frames
+from edged.audio.duck import Ducker, keeping_place
 from edged.audio.fader import Fader
 from edged.audio.line import Line, SendBack
 from edged.audio.outage import FIRST_S, Outage
@@ -66,6 +67,7 @@ class Player:
         self.fader = Fader(settings.volume)
         self._speaker = Loudspeaker(settings, sample_rate, memory, self.fader)
         self._changed = threading.Condition()  # its lock guards all that follows and every sink
+        self._ducker = Ducker(settings.duck_db, keeping_place())
         self._chime: Chime | None = None
         self._chime_for: frozenset[str] = frozenset()
         self._line = Line(speech or Speech(), send_back, lambda: self._speaker.unheard)
@@ -106,6 +108,7 @@ class Player:
     def start(self) -> None:
         """Looks for the device on the player's thread; `error` and `device` tell how it went."""
         if self._settings.enabled:
+            self._ducker.start()
             self._thread.start()
 
     def use(self, speech: Speech, chime: Chime | None = None) -> None:
@@ -164,6 +167,7 @@ class Player:
         if self._thread.is_alive():
             # The tail after the last word and the closing of the device come on top.
             self._thread.join(drain_s + self._speaker.tail_s + 2.0 * CLOSE_WAIT_S)
+        self._ducker.close(CLOSE_WAIT_S)
         self._fail(self._everybody(), errors.ShuttingDown, "the daemon stopped while the job was played")
 
     # -- called by sinks ------------------------------------------------------------------------
@@ -226,6 +230,7 @@ class Player:
                 self._serve_device()
                 self._feed()
                 self._settle(monotonic())
+                self._ducker.want(bool(self._line.playing))
             except Exception as exc:  # a fault here must not leave the box silent until a restart
                 log_event(log, logging.ERROR, "the player failed", exc_info=True, code="player_failed")
                 self._speaker.close(lost=True)

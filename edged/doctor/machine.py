@@ -23,7 +23,7 @@ from edged.errors import CudaError, CudaUnavailable, EdgedError
 from edged.paths import bundle_directories
 
 PACKAGES = ("click", "msgspec", "numpy", "onnxruntime", "psutil", "pyyaml", "pyzmq", "rich", "sounddevice")
-MORE_PACKAGES = ("soundfile", "soxr")
+MORE_PACKAGES = ("pulsectl", "soundfile", "soxr")
 OPTIONAL = ("hibari-tts", "onnx", "tokenizers", "systemd-python", "tensorrt", "pycuda")
 LOW_DISK_MB, NO_DISK_MB = 500.0, 50.0
 LOW_MEMORY_MB = 150.0  # free beside a daemon that has its buffers already
