@@ -21,6 +21,7 @@ from edged.audio.player import Player
 from edged.audio.ring import Ring
 from edged.audio.segment import PlayerSink
 from edged.compiler.loudness import meter
+from edged.doctor.sound import remote
 from edged.errors import ConfigError
 from edged.job import AudioChunk, Samples
 from edged.settings import DEFAULT_CHIME, Audio, Speech
@@ -29,6 +30,7 @@ from tests.daemon import running
 from tests.judging import true_peak_db
 from tests.pulse import RATE, PulseServer, find, pulse, pulse_server, snr_db
 from tests.sounds import make_job, noise, usual
+from tests.test_doctor import case
 from tests.test_manners import ALARM, FIRST, placed
 from tests.test_speak import AUDIO, expected, heard
 
@@ -139,6 +141,17 @@ def test_its_path_is_beside_the_configuration(tmp_path: Path) -> None:
     assert config.load(tmp_path / "edged.yaml").speech.chime == str(tmp_path / "sounds" / "bell.wav")
     (tmp_path / "edged.yaml").write_text("speech: {chime: default}\n")
     assert config.load(tmp_path / "edged.yaml").speech.chime == DEFAULT_CHIME
+
+
+def test_the_doctor_tells_of_it(tmp_path: Path) -> None:
+    broken(tmp_path)
+    for path in (DEFAULT_CHIME, str(tmp_path / "good.wav")):
+        (finding,) = remote(case(speech=Speech(chime=path)))
+        assert (finding.name, finding.state) == ("chime", "ok")
+    (finding,) = remote(case(speech=Speech(chime=str(tmp_path / "many.wav"))))
+    assert (finding.state, finding.code) == ("warning", "config")
+    assert "64 channels" in finding.message
+    assert list(remote(case())) == []
 
 
 @pytest.mark.parametrize("rate", [48_000, 44_100])
