@@ -19,7 +19,7 @@ import yaml
 from edged.config_nodes import Reading
 from edged.errors import ConfigError, Problem
 from edged.paths import events_endpoint
-from edged.settings import Settings
+from edged.settings import DEFAULT_CHIME, Settings
 
 __all__ = ["SYSTEM_FILE", "Problem", "find", "load", "overridden", "parse", "template"]
 
@@ -96,7 +96,7 @@ def load(path: Path | None, pipes: bool = False) -> Settings:
     if settings.reading.lexicons:
         files = [os.path.join(beside, file) for file in settings.reading.lexicons]
         settings = replace(settings, reading=replace(settings.reading, lexicons=files))
-    if settings.speech.chime:
+    if settings.speech.chime not in ("", DEFAULT_CHIME):
         chime = os.path.join(beside, settings.speech.chime)
         settings = replace(settings, speech=replace(settings.speech, chime=chime))
     return settings

@@ -200,10 +200,13 @@ class ClientDefaults(Group, kw_only=True, frozen=True):
     volume: Volume | None = None
 
 
+DEFAULT_CHIME = "default"  # as a chime: the built-in one
+
+
 class Speech(Group, kw_only=True, frozen=True):
     """Who is heard when on the loudspeaker, and what is kept of it. clients: the first that fits counts.
 
-    chime: a file that is played before the jobs of the priorities `chime_for`, "" for none.
+    chime: is played before the jobs of the priorities `chime_for`: a file, `DEFAULT_CHIME`, or "" for none.
     """
 
     history: Annotated[int, Meta(ge=0, le=1_000)] = 20

@@ -117,8 +117,8 @@ class PulseServer:
                 (self._directory / "pulse.sock").unlink()
 
     @contextlib.contextmanager
-    def record(self, sink: str = "edged", places: str = STEREO) -> Iterator[Recording]:
-        recording = Recording(self.address, sink, places)
+    def record(self, sink: str = "edged", places: str = STEREO, rate: int = RATE) -> Iterator[Recording]:
+        recording = Recording(self.address, sink, places, rate)
         try:
             wait_until(lambda: recording.seconds > 0.1, what="the recorder running")
             yield recording
@@ -127,12 +127,12 @@ class PulseServer:
 
 
 class Recording:
-    """What the sink's monitor gave since the start: 48 kHz, frames x channels."""
+    """What the sink's monitor gave since the start: frames x channels, at `rate` in Hz."""
 
-    def __init__(self, server: str, sink: str = "edged", places: str = STEREO) -> None:
-        self._channels = 1 + places.count(",")
+    def __init__(self, server: str, sink: str = "edged", places: str = STEREO, rate: int = RATE) -> None:
+        self._rate, self._channels = rate, 1 + places.count(",")
         command = ["parec", f"--server={server}", f"--device={sink}.monitor", "--format=float32le", "--raw"]
-        command += [f"--rate={RATE}", f"--channels={self._channels}", "--latency-msec=20"]
+        command += [f"--rate={rate}", f"--channels={self._channels}", "--latency-msec=20"]
         command += [f"--channel-map={places}"]
         self._process = subprocess.Popen(command, stdout=subprocess.PIPE)
         self._data = bytearray()
@@ -146,7 +146,7 @@ class Recording:
 
     @property
     def seconds(self) -> float:
-        return len(self._data) / 4 / self._channels / RATE
+        return len(self._data) / 4 / self._channels / self._rate
 
     @property
     def samples(self) -> NDArray[np.float32]:

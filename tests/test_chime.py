@@ -15,17 +15,22 @@ from edged import config
 from edged.audio import chime
 from edged.audio.chime import PAUSE_S, PEAK, Chime, load
 from edged.audio.fader import Fader
+from edged.audio.limiter import CEILING_DB
 from edged.audio.line import Line
 from edged.audio.player import Player
 from edged.audio.ring import Ring
 from edged.audio.segment import PlayerSink
+from edged.compiler.loudness import meter
+from edged.doctor.sound import remote
 from edged.errors import ConfigError
 from edged.job import AudioChunk, Samples
-from edged.settings import Audio, Speech
+from edged.settings import DEFAULT_CHIME, Audio, Speech
 from tests import bundles
 from tests.daemon import running
+from tests.judging import true_peak_db
 from tests.pulse import RATE, PulseServer, find, pulse, pulse_server, snr_db
 from tests.sounds import make_job, noise, usual
+from tests.test_doctor import case
 from tests.test_manners import ALARM, FIRST, placed
 from tests.test_speak import AUDIO, expected, heard
 
@@ -56,8 +61,38 @@ def test_a_loud_file_has_room_and_its_ends_do_not_click(tmp_path: Path) -> None:
     path = tmp_path / "chime.wav"
     soundfile.write(path, np.ones(4_800, np.float32), 48_000, "FLOAT")
     sound = load(str(path)).at(48_000)
-    assert sound.max() == pytest.approx(PEAK)
+    assert 0.9 * PEAK < sound.max() <= PEAK
     assert np.abs(np.diff(sound, prepend=0.0)).max() < 0.01
+
+
+def test_peaks_between_the_samples_have_room_too(tmp_path: Path) -> None:
+    path = tmp_path / "chime.wav"
+    steep = np.random.default_rng(0).choice([-1.0, 1.0], 24_000)
+    high = 1.4 * np.sin(np.pi / 2 * np.arange(24_000) + np.pi / 4)  # 3 dB above its samples
+    for sound in (steep, high):
+        soundfile.write(path, sound, 48_000, "FLOAT")
+        for rate in (48_000, 44_100):
+            assert true_peak_db(load(str(path)).at(rate), rate) <= CEILING_DB
+
+
+def test_the_built_in_one_is_short_soft_and_as_loud_as_voices() -> None:
+    sound = load(DEFAULT_CHIME)
+    assert len(sound.samples) <= 0.5 * sound.rate
+    assert true_peak_db(sound.samples, sound.rate) < -6.0
+    assert np.abs(np.diff(sound.samples, prepend=0.0, append=0.0)).max() < 0.05
+    pytest.importorskip("pyloudnorm", reason="pyloudnorm is not installed (extra compile)")
+    assert meter()(sound.samples, sound.rate) == pytest.approx(Audio().loudness_lufs, abs=1.0)
+
+
+def test_a_torn_wav_is_played_as_far_as_it_goes(tmp_path: Path) -> None:
+    path = tmp_path / "chime.wav"
+    soundfile.write(path, tone(48_000), 48_000, "PCM_16")
+    whole = load(str(path)).samples
+    data = path.read_bytes()
+    path.write_bytes(data[: len(data) // 2])
+    part = load(str(path)).samples
+    assert len(part) == pytest.approx(len(whole) / 2, abs=30)
+    assert np.allclose(part[:-480], whole[: len(part) - 480], atol=1e-6)
 
 
 def broken(folder: Path) -> dict[str, str]:
@@ -69,6 +104,8 @@ def broken(folder: Path) -> dict[str, str]:
     (folder / "torn.wav").write_bytes(good.read_bytes()[:30])
     soundfile.write(folder / "long.wav", tone(8_000, 6.0), 8_000)
     soundfile.write(folder / "slow.wav", tone(4_000), 4_000)
+    soundfile.write(folder / "many.wav", np.ones((4_800, 64)), 48_000)
+    soundfile.write(folder / "one.wav", np.ones(1), 48_000)
     soundfile.write(folder / "silent.wav", np.zeros(4_800), 48_000)
     os.mkfifo(folder / "pipe.wav")
     return {
@@ -79,8 +116,11 @@ def broken(folder: Path) -> dict[str, str]:
         "long.wav": "6.0 seconds",
         "slow.wav": "4000 Hz",
         "silent.wav": "nothing to hear",
+        "one.wav": "nothing to hear",
+        "many.wav": "64 channels",
         "pipe.wav": "no file",
         ".": "no file",
+        "good.wav/chime.wav": "Not a directory",
         "a\0b": "null byte",
     }
 
@@ -99,6 +139,19 @@ def test_what_cannot_be_used_is_named_with_the_reason(
 def test_its_path_is_beside_the_configuration(tmp_path: Path) -> None:
     (tmp_path / "edged.yaml").write_text("speech: {chime: sounds/bell.wav}\n")
     assert config.load(tmp_path / "edged.yaml").speech.chime == str(tmp_path / "sounds" / "bell.wav")
+    (tmp_path / "edged.yaml").write_text("speech: {chime: default}\n")
+    assert config.load(tmp_path / "edged.yaml").speech.chime == DEFAULT_CHIME
+
+
+def test_the_doctor_tells_of_it(tmp_path: Path) -> None:
+    broken(tmp_path)
+    for path in (DEFAULT_CHIME, str(tmp_path / "good.wav")):
+        (finding,) = remote(case(speech=Speech(chime=path)))
+        assert (finding.name, finding.state) == ("chime", "ok")
+    (finding,) = remote(case(speech=Speech(chime=str(tmp_path / "many.wav"))))
+    assert (finding.state, finding.code) == ("warning", "config")
+    assert "64 channels" in finding.message
+    assert list(remote(case())) == []
 
 
 @pytest.mark.parametrize("rate", [48_000, 44_100])

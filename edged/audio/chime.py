@@ -19,16 +19,21 @@ from edged.audio.resample import Resampler
 from edged.errors import ConfigError
 from edged.job import Samples
 from edged.log import event as log_event
+from edged.settings import DEFAULT_CHIME
 
 log = logging.getLogger("edged.audio")
 
 LONGEST_S = 5.0
 PAUSE_S = 0.15  # between the chime and the first word
 FADE_S = 0.005  # at both ends, so that a file that was cut badly does not click
+TONES = ((0.0, 659.3), (0.16, 880.0))  # of the built-in one: seconds, Hz
+TONES_S, TONES_LEVEL, DECAY_S = 0.5, 0.31, 0.12  # as loud as the voices by default
 RATES = (8_000, 96_000)
 RATE = 48_000  # what nearly every device is opened with
-PEAK = 10.0 ** ((CEILING_DB - 1.0) / 20.0)  # samples are below it, with room for what lies between them
-HINT = "speech.chime takes a WAV or FLAC file of at most 5 seconds, 8 to 96 kHz"
+MOST_CHANNELS = 2
+PEAK = 10.0 ** ((CEILING_DB - 1.0) / 20.0)  # true peaks are below it, with room for those at another rate
+TINY = 1e-9  # what a faint file may become by its fades is not divided by
+HINT = "speech.chime takes a WAV or FLAC file of at most 5 seconds, 8 to 96 kHz, one or two channels"
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +66,9 @@ def anew(path: str) -> Chime | None:
 
 
 def load(path: str) -> Chime:
-    """Reads a file, mixed down to one channel. Raises `ConfigError`."""
+    """Reads a file, mixed down to one channel; `DEFAULT_CHIME` needs none. Raises `ConfigError`."""
+    if path == DEFAULT_CHIME:
+        return Chime(_made_ready(path, _two_tones(), RATE), RATE)
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK)  # a pipe without a writer would wait for ever
     except (OSError, ValueError) as exc:
@@ -75,6 +82,8 @@ def load(path: str) -> Chime:
                 low, high = RATES
                 if not low <= sound.samplerate <= high:
                     raise _unusable(path, f"it has {sound.samplerate} Hz")
+                if sound.channels > MOST_CHANNELS:
+                    raise _unusable(path, f"it has {sound.channels} channels")
                 if sound.frames > LONGEST_S * sound.samplerate:
                     raise _unusable(path, f"it has {sound.frames / sound.samplerate:.1f} seconds")
                 audio = sound.read(dtype="float32", always_2d=True)
@@ -84,15 +93,27 @@ def load(path: str) -> Chime:
     return Chime(_made_ready(path, audio.mean(axis=1), rate), RATE)
 
 
+def _two_tones() -> Samples:
+    """Soft ones, the second higher, each dying away."""
+    sound: Samples = np.zeros(int(TONES_S * RATE), np.float32)
+    for begin, hertz in TONES:
+        time = np.arange(len(sound) - int(begin * RATE)) / RATE
+        swell = np.minimum(time / FADE_S, 1.0) * np.exp(-time / DECAY_S)
+        sound[-len(time) :] += (TONES_LEVEL * swell * np.sin(2 * np.pi * hertz * time)).astype(np.float32)
+    return sound
+
+
 def _made_ready(path: str, mono: Samples, rate: int) -> Samples:
-    if not np.isfinite(mono).all() or not mono.any():
+    if len(mono) < 2 * FADE_S * rate or not np.isfinite(mono).all() or not mono.any():
         raise _unusable(path, "there is nothing to hear in it")
     sound: Samples = np.array(Resampler(rate, RATE).feed(mono, last=True), dtype=np.float32)
-    sound *= min(1.0, PEAK / float(np.abs(sound).max()))
-    count = min(int(FADE_S * RATE), len(sound) // 2)
+    count = int(FADE_S * RATE)
     ramp = np.linspace(0.0, 1.0, count, dtype=np.float32)
     sound[:count] *= ramp
     sound[len(sound) - count :] *= ramp[::-1]
+    # It does not go through the limiter, which is the job's.
+    between = Resampler(RATE, 4 * RATE).feed(sound, last=True)
+    sound *= min(1.0, PEAK / max(float(np.abs(sound).max()), float(np.abs(between).max()), TINY))
     return sound
 
 

@@ -136,7 +136,7 @@ class PlayerSink:
         if not self.settle(reading=True):
             return False
         self._use(ring, rate)
-        if self._chime is not None and self._chunks:
+        if self._chime is not None and any(len(chunk.samples) for chunk in self._chunks):
             self._block, self._chime = self._chime.at(rate), None
         while not len(self._block) and self._chunks and not self._flushed:
             self._take(ring)
