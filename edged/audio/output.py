@@ -113,7 +113,7 @@ class Output:
             audio = 0
         else:
             audio = self._ring.read_into(frame_view)
-        if audio and status.output_underflow:
+        if audio and not self._hush and status.output_underflow:  # else it ran dry in silence
             self.xruns += 1
             self.xrun_at = self.frames
         self.frames += frames
