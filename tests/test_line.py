@@ -74,7 +74,7 @@ def test_a_skipped_sentence_promises_nothing_and_does_not_come_back(
     speak(line, ring, sink, 0)
     assert ring.backlog == 0, "the rest of the skipped one is not wanted any more"
     line.hold([sink], ring)
-    line.settle(reading=True)
+    line.settle(ring)
     line.go_on([sink], ring)
     speak(line, ring, sink, 1, last=True)
     assert not sent_back
@@ -99,7 +99,7 @@ def test_what_ends_with_a_skip_has_its_end(line: Line, ring: Ring) -> None:
     listen(ring, 1_000)
     assert line.skip(sink, ring)
     listen(ring, 1_000)
-    assert line.heard(ring, 10_000) == [sink]
+    assert [one for one, _ in line.heard(ring, 10_000)] == [sink]
     assert not line.busy
 
 
@@ -165,7 +165,7 @@ def test_a_pause_loses_and_repeats_no_sample(steps: list[tuple[int, bool]], late
         if wait:
             pump()
             heard.append(listen(ring, late))
-            line.settle(reading=True)
+            line.settle(ring)
             heard.append(listen(ring, 3_000))
         do(line, ring, sink, "resume")
         for _ in range(4):  # the reader is to leave what was cut out
@@ -195,7 +195,7 @@ def test_what_is_paused_is_silent_within_a_fade_and_goes_on_at_the_sample(line: 
     do(line, ring, sink, "pause")
     faded = listen(ring, 1_000)
     assert np.flatnonzero(faded)[-1] < FADE_FRAMES
-    line.settle(reading=True)
+    line.settle(ring)
     assert sink.heard_s(ring.read) == pytest.approx(1_000 / RATE)
     do(line, ring, sink, "resume")
     line.pump(ring, RATE)
@@ -204,7 +204,7 @@ def test_what_is_paused_is_silent_within_a_fade_and_goes_on_at_the_sample(line: 
         faded[:FADE_FRAMES] + rest[:FADE_FRAMES], sound[1_000 : 1_000 + FADE_FRAMES], atol=1e-6
     )
     assert np.array_equal(rest[FADE_FRAMES : TENTH - 1_000], sound[1_000 + FADE_FRAMES :])
-    assert line.heard(ring, 10 * RATE) == [sink]
+    assert [one for one, _ in line.heard(ring, 10 * RATE)] == [sink]
 
 
 def test_a_pause_without_a_device_keeps_all_that_was_not_read(line: Line, ring: Ring) -> None:
@@ -212,7 +212,7 @@ def test_a_pause_without_a_device_keeps_all_that_was_not_read(line: Line, ring: 
     speak(line, ring, sink, 0, last=True)
     listen(ring, 1_000)
     do(line, ring, sink, "pause")
-    line.settle(reading=False)
+    line.settle(None)
     ring.reset()
     do(line, ring, sink, "resume")
     line.pump(ring, RATE)
@@ -225,7 +225,7 @@ def test_a_paused_job_goes_on_at_another_rate(line: Line) -> None:
     speak(line, first, sink, 0)
     listen(first, TENTH // 2)
     do(line, first, sink, "pause")
-    line.settle(reading=False)
+    line.settle(None)
     do(line, second, sink, "resume")
     sink.queue(AudioChunk(noise(0.1, RATE), last=True, time_s=0.1))
     while line.pump(second, RATE // 2):
@@ -242,7 +242,7 @@ def test_a_paused_sentence_can_be_skipped(line: Line, ring: Ring) -> None:
     listen(ring, 1_000)
     do(line, ring, sink, "pause")
     listen(ring, 1_000)
-    line.settle(reading=True)
+    line.settle(ring)
     assert do(line, ring, sink, "skip") == [sink]
     do(line, ring, sink, "resume")
     line.pump(ring, RATE)
@@ -388,7 +388,7 @@ def test_sentences_marks_and_pauses_are_told_when_they_are_heard(ring: Ring) -> 
     (_, paused), *_ = line.news()[1]
     assert paused == Paused(pytest.approx(ring.read / RATE), "asked")
     hear(1_000)
-    line.settle(reading=True)
+    line.settle(ring)
     do(line, ring, sink, "resume")
     line.pump(ring, RATE)
     hear(late + 100)
@@ -410,3 +410,33 @@ def test_marks_of_what_is_skipped_are_not_told(line: Line, ring: Ring) -> None:
         MarkReached("next", 0.2),
         SentenceReached(1, pytest.approx(0.1)),
     ]
+
+
+def test_a_mark_behind_everything_is_told_with_the_end(ring: Ring) -> None:
+    line = Line(Speech(), lambda *_: None)
+    job = make_job()
+    sink = PlayerSink(Player(Audio(enabled=False), lambda: None), job, 22_050, 1.0)
+    line.add(sink, usual(job), 0.0, ring)
+    sink.queue(AudioChunk(noise(0.1003, 22_050)))
+    sink.queue(AudioChunk(np.zeros(0, np.float32), mark="end", time_s=0.1))
+    sink.queue(AudioChunk(np.zeros(0, np.float32), last=True))
+    line.ready(sink, ring)
+    while line.pump(ring, RATE):
+        pass
+    listen(ring, ring.backlog)
+    told = [news for _, several in line.told(ring) for news in several]
+    ((_, rest),) = line.heard(ring, RATE)
+    assert [news for news in [*told, *rest] if isinstance(news, MarkReached)] == [MarkReached("end", 0.1)]
+
+
+def test_a_pause_that_a_dead_device_never_saw_is_settled(line: Line, ring: Ring) -> None:
+    sink = added(line, ring)
+    speak(line, ring, sink, 0, last=True)
+    listen(ring, 1_000)
+    do(line, ring, sink, "pause")
+    other = Ring(RATE, 1)
+    do(line, other, sink, "resume")
+    do(line, other, sink, "pause")
+    do(line, other, sink, "resume")
+    assert line.pump(other, RATE)
+    assert other.backlog == TENTH - 1_000

@@ -115,11 +115,12 @@ class Line:
         if utterance is not None:
             self._send_back(sink.job, utterance, sink.take)
 
-    def settle(self, reading: bool) -> None:
-        """Brings back what was taken out of the ring, as far as its reader has left it. reading: there is a
-        reader."""
+    def settle(self, read: Ring | None) -> None:
+        """Brings back what was taken out of the ring, as far as its reader has left it.
+
+        read: the ring that has a reader."""
         for sink in self._queue.paused:
-            sink.settle(reading)
+            sink.settle(read)
 
     # -- what is told ---------------------------------------------------------------------------
 
@@ -163,8 +164,8 @@ class Line:
             (start, end, level) for start, end, level in begun if start is not None and level != 1
         )
 
-    def heard(self, ring: Ring, frames: int) -> list[PlayerSink]:
-        """Takes out the jobs whose last sample left the device's buffer, too.
+    def heard(self, ring: Ring, frames: int) -> list[tuple[PlayerSink, list[News]]]:
+        """Takes out the jobs whose last sample left the device's buffer, too, with what is left to tell.
 
         frames: what the device asked for so far. Frames, not seconds: a device that has stopped has not
         played its buffer.
@@ -179,7 +180,7 @@ class Line:
         self.playing = self.playing[len(ended) :]
         for sink in ended:
             self._act(self._queue.ended(sink), ring)
-        return ended
+        return [(sink, sink.told(sys.maxsize)) for sink in ended]
 
     def rewound(self) -> None:
         """What had left the ring may be in it again."""

@@ -223,7 +223,7 @@ class Player:
                 if not self._poked:
                     self._changed.wait(self._pause_s(monotonic()))
                 self._poked = False
-                self._line.settle(reading=self._speaker.output is not None)
+                self._line.settle(self._speaker.ring if self._speaker.output is not None else None)
                 self._line.look(monotonic(), self._speaker.ring)
             try:
                 self._tell()
@@ -336,12 +336,11 @@ class Player:
             if self._line.busy or heard:
                 self._idle_since = now
             idle = now - self._idle_since > max(self._speaker.keep_open_s, self._speaker.tail_s)
-        for sink, news in told:
+        for sink, news in [*told, *heard]:
             sink.job.announce(heard=True)
             for one in news:
                 sink.job.tell(one)
-        for sink in heard:
-            sink.job.announce(heard=True)
+        for sink, _ in heard:
             sink.job.done()
         self._tell()
         if idle:

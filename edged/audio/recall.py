@@ -29,12 +29,12 @@ class Recall:
         ring.cut(start, end)
         return recall
 
-    def left(self, reading: bool) -> int | None:
+    def left(self, read: Ring | None) -> int | None:
         """Where the reader left the audio, a position; None while it may still be there.
 
-        reading: there is a reader. It is the only one who knows, a callback later.
+        read: the ring that has a reader. He is the only one who knows, a callback later.
         """
         left = self.ring.left(self.start, self.end)
-        if left is None and not reading:
+        if left is None and self.ring is not read:
             left = self.ring.read
         return None if left is None else min(max(left, self.at), self.end)

@@ -8,6 +8,7 @@ ring; the fader's boost is the volume beyond 1.
 
 from __future__ import annotations
 
+import sys
 from collections import deque
 from time import monotonic
 from typing import Protocol
@@ -133,7 +134,7 @@ class PlayerSink:
 
     def pump(self, ring: Ring, rate: int) -> bool:
         """Moves one piece into the ring; False when the ring is full or there is nothing to move."""
-        if not self.settle(reading=True):
+        if not self.settle(ring):
             return False
         self._use(ring, rate)
         if self._chime is not None and any(len(chunk.samples) for chunk in self._chunks):
@@ -197,6 +198,8 @@ class PlayerSink:
     def _gain(self, chunk: AudioChunk, count: int) -> Samples:
         """Of the next samples: the voice's, the job's, and the fader's boost; it goes to a new one in a
         straight line."""
+        if not count:
+            return _NOTHING
         voice = gain_to(self._target_lufs, chunk.loudness_lufs)
         before, self._factor = self._factor, self._most * self._owner.fader.boost
         steps = 1 if before == self._factor else count
@@ -291,6 +294,8 @@ class PlayerSink:
 
     def keep(self, ring: Ring) -> None:
         """Takes out of the ring what was not heard of it, to go on there, to the sample."""
+        if self._recall is not None:
+            return
         if self.start is None:
             if not self._adrift:
                 self._places.move(-ring.written)
@@ -301,13 +306,13 @@ class PlayerSink:
         self.start = self.end = None
         self.left_at = 0
 
-    def settle(self, reading: bool) -> bool:
+    def settle(self, read: Ring | None) -> bool:
         """Whether its audio is here; False while the reader may still be in what was taken out.
 
-        reading: there is a reader."""
+        read: the ring that has a reader."""
         if self._recall is None:
             return True
-        left = self._recall.left(reading)
+        left = self._recall.left(read)
         if left is None:
             return False
         recall, self._recall = self._recall, None
@@ -332,7 +337,7 @@ class PlayerSink:
             written = ring.written if self.end is None else self.end
             cut = written if behind is None else min(behind, written)
             ring.cut(self.start, cut)
-            self._places.forget_between(position, cut)
+            self._places.forget_between(position, sys.maxsize if behind is None else behind)
             self.start = cut
             if behind is not None and behind > written:
                 self._block = self._block[behind - written :]
