@@ -328,6 +328,8 @@ class PlayerSink:
         if self._recall is not None or not (self._adrift or self.start is not None):
             return False
         utterance = self.heard(position)
+        if utterance > self._latest:
+            return False  # the former one was skipped, and the next one is not there
         behind = self._places.behind(utterance)
         if self.start is None:
             self._block = self._block[len(self._block) if behind is None else behind :]
