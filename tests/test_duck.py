@@ -14,7 +14,7 @@ import numpy as np
 import pulsectl
 import pytest
 
-from edged.audio.duck import FILE, HOLD_S, Ducker
+from edged.audio.duck import FILE, HOLD_S, Ducker, Lowered
 from tests import bundles
 from tests.daemon import running
 from tests.pulse import RATE, PulseServer, Recording, pulse, pulse_server, wait_until
@@ -24,6 +24,7 @@ from tests.test_speak import AUDIO
 __all__ = ["pulse", "pulse_server"]
 pytestmark = pytest.mark.audio
 DUCK_DB = -15.0
+REMEMBER = Ducker._remember
 TONE_HZ = 6_000.0  # the voice of these tests has nothing there
 
 
@@ -154,6 +155,65 @@ def test_after_a_kill_the_next_start_makes_it_loud_again(pulse: PulseServer, tmp
         with running(bundles.tone(), env=env, audio=audio):
             wait_until(lambda: abs(streams(pulse)["music"]) < 0.01, what="as it was")
             wait_until(lambda: not (tmp_path / FILE).exists(), what="forgotten")
+
+
+def test_a_fade_that_was_broken_off_is_undone_too(
+    pulse: PulseServer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("PULSE_SERVER", pulse.address)
+    with music(pulse):
+        killed = Ducker(DUCK_DB, tmp_path)
+        with pulsectl.Pulse("test") as asking:
+            monkeypatch.setattr("edged.audio.duck.STEPS", 4)
+            monkeypatch.setattr("edged.audio.duck.range", lambda *_: range(1, 3), raising=False)
+            monkeypatch.setattr("edged.audio.duck.Ducker._remember", _until_fading)
+            with pytest.raises(KeyboardInterrupt):
+                killed._lower(asking)
+        monkeypatch.undo()
+        monkeypatch.setenv("PULSE_SERVER", pulse.address)
+        assert DUCK_DB + 2 < streams(pulse)["music"] < -2
+        after = Ducker(DUCK_DB, tmp_path)
+        after.start()
+        wait_until(lambda: abs(streams(pulse)["music"]) < 0.01, what="as it was")
+        after.close(2.0)
+
+
+def _until_fading(self: Ducker, lowered: list[Lowered]) -> None:
+    """As the real one, but the process dies when the fade is over."""
+    if lowered and not lowered[0].fading:
+        raise KeyboardInterrupt
+    REMEMBER(self, lowered)
+
+
+def test_a_server_that_comes_back_has_new_streams_under_old_numbers(
+    pulse: PulseServer, ducker: Ducker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("edged.audio.duck.RETRY_S", 0.2)
+    ducker.want(True)
+    with music(pulse):
+        wait_until(lambda: softly(streams(pulse)["music"]), what="softer")
+        pulse.stop()
+    pulse.start()
+    with music(pulse, "radio"):
+        wait_until(lambda: softly(streams(pulse)["radio"]), what="softer")
+        ducker.want(False)
+        wait_until(lambda: abs(streams(pulse)["radio"]) < 0.01, what="as it was")
+
+
+def test_what_ends_while_it_is_soft_begins_as_loud_as_ever_the_next_time(
+    pulse: PulseServer, ducker: Ducker
+) -> None:
+    module = pulse.pactl("load-module", "module-stream-restore")
+    try:
+        ducker.want(True)
+        with music(pulse):
+            wait_until(lambda: softly(streams(pulse)["music"]), what="softer")
+        ducker.want(False)
+        wait_until(lambda: not ducker._lowered, what="the end")
+        with music(pulse):
+            assert streams(pulse)["music"] == pytest.approx(0.0, abs=0.05)
+    finally:
+        pulse.pactl("unload-module", module)
 
 
 def test_without_a_server_it_waits_and_says_so_once(

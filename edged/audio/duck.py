@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from time import monotonic
@@ -34,13 +34,23 @@ FILE = "edged-ducked.json"
 class Lowered(msgspec.Struct, frozen=True):
     """A stream that was made softer, to be found again. Volumes are the server's own, a factor by channel.
 
-    index: its number within the server; name: of the program and of what it plays.
+    index: its number within the server; name: of the program and of what it plays. restore: under which name
+    the server remembers its volume, "" where it does not. fading: between `before` and `now`.
     """
 
     index: int
     name: str
     before: tuple[float, ...]
     now: tuple[float, ...]
+    restore: str = ""
+    fading: bool = False
+
+    def is_at(self, volumes: Sequence[float]) -> bool:
+        """Whether a volume is one that this part has set, and not one that people have turned to."""
+        if not self.fading:
+            return _same(volumes, self.now)
+        pairs = zip(volumes, self.now, self.before, strict=False)
+        return len(volumes) == len(self.now) and all(a - SAME <= v <= b + SAME for v, a, b in pairs)
 
 
 class Ducker:
@@ -101,6 +111,7 @@ class Ducker:
 
         with pulsectl.Pulse("edged ducking", connect=False) as pulse:
             pulse.connect(autospawn=False)  # its `timeout` is how long it always takes
+            self._remember(list(_matching(pulse, self._lowered)) if self._wanted else self._lowered)
             while self._wanted or self._lowered:
                 if self._wanted:
                     self._lower(pulse)
@@ -110,29 +121,36 @@ class Ducker:
                 self._changed.clear()
 
     def _lower(self, pulse: Any) -> None:
-        known = {one.index for one in self._lowered}
-        fresh = [one for one in _others(pulse) if one.index not in known]
+        known = {one.index for one in self._lowered if not one.fading}
+        halfway = {one.index: one for one in self._lowered if one.fading}
+        fresh = [one for one in _others(pulse) if one.index not in known and any(one.volume.values)]
         if not fresh:
             return
-        new = [
-            Lowered(one.index, _name(one), volumes, tuple(v * self._factor for v in volumes))
-            for one in fresh
-            if any(volumes := tuple(one.volume.values))
-        ]
-        self._remember([*self._lowered, *new])  # before the first of them is changed
-        _ramp(pulse, [(one.index, one.before, one.now) for one in new])
+        new = [halfway.get(one.index) or self._to_lower(one) for one in fresh]
+        old = [one for one in self._lowered if not one.fading]
+        self._remember([*old, *new])  # before the first of them is changed
+        ramp(pulse, [(one, one.before, one.now) for one in new])
+        self._remember([*old, *(msgspec.structs.replace(one, fading=False) for one in new)])
+
+    def _to_lower(self, stream: Any) -> Lowered:
+        volumes = tuple(stream.volume.values)
+        return Lowered(
+            stream.index,
+            _name(stream),
+            volumes,
+            tuple(v * self._factor for v in volumes),
+            stream.proplist.get("module-stream-restore.id", ""),
+            fading=True,
+        )
 
     def _restore(self, pulse: Any) -> None:
         """But for those that people have turned since."""
-        there = {one.index: one for one in _others(pulse)}
-        ours = [
-            one
-            for one in self._lowered
-            if (found := there.get(one.index)) is not None
-            and _name(found) == one.name
-            and _same(tuple(found.volume.values), one.now)
-        ]
-        _ramp(pulse, [(one.index, one.now, one.before) for one in ours])
+        ours = [msgspec.structs.replace(one, fading=True) for one in _matching(pulse, self._lowered)]
+        alive = {one.index for one in ours}
+        gone = [one for one in self._lowered if one.index not in alive]
+        self._remember([*ours, *gone])
+        ramp(pulse, [(one, one.now, one.before) for one in ours])
+        _correct(pulse, gone)
         self._remember([])
 
     def _remember(self, lowered: list[Lowered]) -> None:
@@ -175,18 +193,46 @@ def _same(one: Sequence[float], other: Sequence[float]) -> bool:
     return len(one) == len(other) and all(abs(a - b) < SAME for a, b in zip(one, other, strict=True))
 
 
-def _ramp(pulse: Any, changes: list[tuple[int, tuple[float, ...], tuple[float, ...]]]) -> None:
-    """All of them together; one that has ended meanwhile is passed over."""
+def _matching(pulse: Any, lowered: Sequence[Lowered]) -> Iterator[Lowered]:
+    """Those that still play, at a volume of ours; after a restart of the server its numbers mean others."""
+    there = {one.index: one for one in _others(pulse)}
+    for one in lowered:
+        found = there.get(one.index)
+        if found is not None and _name(found) == one.name and one.is_at(tuple(found.volume.values)):
+            yield one
+
+
+def _correct(pulse: Any, gone: Sequence[Lowered]) -> None:
+    """What the server remembers of streams that ended while they were soft, or the program's next one would
+    begin softly."""
+    import pulsectl
+
+    names = {one.restore: one for one in gone if one.restore}
+    if not names:
+        return
+    with suppress(pulsectl.PulseError):  # it remembers none
+        for entry in pulse.stream_restore_list():
+            one = names.get(entry.name)
+            if one is not None and one.is_at(tuple(entry.volume.values)):
+                entry.volume = pulsectl.PulseVolumeInfo(list(one.before))
+                pulse.stream_restore_write(entry, mode="replace")
+
+
+def ramp(pulse: Any, changes: Sequence[tuple[Lowered, tuple[float, ...], tuple[float, ...]]]) -> None:
+    """All of them together; one that has ended, or that people turn meanwhile, is let be."""
     import pulsectl
 
     begin = monotonic()
+    left = list(changes)
     for step in range(1, STEPS + 1):
-        for index, before, after in changes:
+        there = {one.index: tuple(one.volume.values) for one in pulse.sink_input_list()} if left else {}
+        left = [change for change in left if change[0].is_at(there.get(change[0].index, ()))]
+        for one, before, after in left:
             part = step / STEPS
             volumes = [a + (b - a) * part for a, b in zip(before, after, strict=True)]
             with suppress(pulsectl.PulseOperationFailed, pulsectl.PulseIndexError):
-                pulse.sink_input_volume_set(index, pulsectl.PulseVolumeInfo(volumes))
-        if changes:
+                pulse.sink_input_volume_set(one.index, pulsectl.PulseVolumeInfo(volumes))
+        if left:
             threading.Event().wait(max(0.0, begin + step * STEP_S - monotonic()))
 
 
