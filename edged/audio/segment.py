@@ -18,11 +18,11 @@ import numpy as np
 from edged.audio.chime import Chime
 from edged.audio.fader import Fader
 from edged.audio.level import gain_to
-from edged.audio.limiter import Limiter
 from edged.audio.places import Places, Spot
 from edged.audio.recall import Recall
 from edged.audio.resample import Resampler
 from edged.audio.ring import FADE_FRAMES, Ring
+from edged.audio.shaper import Shaper
 from edged.job import AudioChunk, Job, News, Resumed, Samples
 
 PIECE_S = 0.1  # audio is resampled and moved in such pieces: what is worked on with the lock held is short
@@ -74,9 +74,7 @@ class PlayerSink:
         self._taken = 0  # samples taken of the first chunk
         self._ring: Ring | None = None  # the last one, and its rate
         self._ring_rate = sample_rate
-        self._resampler: Resampler | None = None
-        self._limiter: Limiter | None = None
-        self._fed = self._made = 0  # samples that went into these, and frames that came out
+        self._shaper: Shaper | None = None
         self._block: Samples = _NOTHING  # ready for the ring
         self._flushed = False  # _block is the end of the job's audio
         self._fades = False  # _block begins within a sound
@@ -124,11 +122,7 @@ class PlayerSink:
 
     def _forget_block(self) -> None:
         self._block, self._flushed, self._fades = _NOTHING, False, False
-        self._forget_stream()
-
-    def _forget_stream(self) -> None:
-        self._resampler = self._limiter = None
-        self._fed = self._made = 0
+        self._shaper = None
 
     # -- into the ring --------------------------------------------------------------------------
 
@@ -178,11 +172,9 @@ class PlayerSink:
             self._chunks.popleft()
             self._taken = 0
             last = chunk.last
-        if self._resampler is None or self._limiter is None:
-            self._resampler, self._limiter = Resampler(self._rate, self._ring_rate), Limiter(self._ring_rate)
+        self._shaper = self._shaper or Shaper(self._rate, self._ring_rate)
         self._land(ring)
-        # What the resampler and the limiter hold back comes first.
-        position = ring.written + round(self._fed * self._ring_rate / self._rate) - self._made
+        position = ring.written + self._shaper.held  # what it holds back comes first
         if chunk.utterance < self._from:  # it was skipped
             piece = piece[:0]
         elif chunk.mark:
@@ -190,9 +182,7 @@ class PlayerSink:
         elif len(piece):
             self._places.add(Spot(position, chunk.utterance, time_s))
         clean = np.nan_to_num(piece, nan=0.0, posinf=1.0, neginf=-1.0) * self._gain(chunk, len(piece))
-        self._block = self._limiter.feed(self._resampler.feed(clean, last), last)
-        self._fed += len(piece)
-        self._made += len(self._block)
+        self._block = self._shaper.feed(clean, last)
         self._flushed = last
 
     def _gain(self, chunk: AudioChunk, count: int) -> Samples:
@@ -224,11 +214,9 @@ class PlayerSink:
         if rate == before:
             return
         self._places.move(0, rate / before)
-        if self._resampler is not None and self._limiter is not None:
-            if not self._flushed:
-                rest = self._limiter.feed(self._resampler.feed(_NOTHING, last=True), last=True)
-                self._block = np.concatenate((self._block, rest))
-            self._forget_stream()
+        if self._shaper is not None and not self._flushed:
+            self._block = np.concatenate((self._block, self._shaper.feed(_NOTHING, last=True)))
+        self._shaper = None
         self._block = Resampler(before, rate).feed(self._block, last=True)
 
     # -- its volume -----------------------------------------------------------------------------
@@ -348,7 +336,7 @@ class PlayerSink:
                 ring.promised = False  # until there is some of the next one
             self._from = utterance + 1
             self._block = self._block[:0]
-            self._forget_stream()
+            self._shaper = None
         return True
 
     def respeak(self, ring: Ring) -> int | None:
@@ -372,7 +360,7 @@ class PlayerSink:
             self._block = self._block[: max(0, behind - base)]
             self._places.forget_from(behind)
             self._flushed = False
-            self._forget_stream()
+            self._shaper = None
         if self._chunks and self._chunks[0].utterance > utterance:
             self._taken = 0
         self._chunks = deque(chunk for chunk in self._chunks if chunk.utterance <= utterance)
