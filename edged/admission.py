@@ -132,17 +132,19 @@ class Admission:
 
     def check_open(self) -> None:
         """Raises `Starting` or `ShuttingDown` unless jobs are taken."""
-        if self.state == "starting":
-            raise Starting("the daemon is still starting")
+        self._check_started()
         if self.state == "draining":
             raise ShuttingDown("the daemon is stopping")
+
+    def _check_started(self) -> None:
+        if self.state == "starting":
+            raise Starting("the daemon is still starting")
 
     # -- speech ---------------------------------------------------------------------------------
 
     def admit(self, request: protocol.Speech, peer: Peer) -> protocol.Accepted:
         """Queues the request as a job. Raises the `EdgedError` that refuses it."""
-        if self.state == "starting":
-            raise Starting("the daemon is still starting")
+        self._check_started()
         self._check_reply(request, peer)
         card, params = self._chosen(request)
         if request.open and request.markup != "plain":
@@ -340,6 +342,7 @@ class Admission:
 
     def cancel(self, request: protocol.Cancel, peer: Peer) -> list[str]:
         """Cancels what the request names; the job numbers that were cancelled by it."""
+        self._check_started()
         hit = named(self.tickets.values(), request, peer)
         self._sinks.control(hit, Order("stop"))  # or one would be heard for a moment when another one ends
         return [job.id for job in hit if job.cancel()]
@@ -349,6 +352,7 @@ class Admission:
 
         Raises `BadValue` where it says too little or too much.
         """
+        self._check_started()
         order = order_of(request)
         jobs = named(self.tickets.values(), request, peer)
         return [job.id for job in self._sinks.control(jobs, order)]

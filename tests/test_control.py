@@ -174,6 +174,7 @@ def test_the_doctor_names_what_keeps_a_loudspeaker_silent(speaking: Daemon) -> N
     with Client(speaking.endpoint) as client:
         client.pause(scope="all")
         client.mute()
+        assert "(all speech is paused, muted)" in edged(speaking, "status")
         command = [sys.executable, "-m", "edged", "--endpoint", speaking.endpoint, "doctor"]
         command += ["--config", str(speaking.config)]
         told = subprocess.run(command, capture_output=True, text=True, timeout=60).stdout

@@ -66,6 +66,14 @@ def _plan(reply: StatusReply) -> list[tuple[str, ...]]:
     return rows
 
 
+def _loudspeaker(reply: StatusReply) -> str:
+    """Its name, and what people have made of it."""
+    told = ["all speech is paused"] * reply.held + ["muted"] * reply.muted
+    if reply.volume != 1.0:
+        told.append(f"volume {reply.volume:g}")
+    return (reply.audio_device or "none") + (f" ({', '.join(told)})" if told else "")
+
+
 def _budget(reply: StatusReply) -> str:
     """Nothing from a daemon that does not watch its memory, or has only just started."""
     if not (reply.budget_mb and reply.used_mb):
@@ -84,7 +92,7 @@ def _facts(reply: StatusReply) -> list[tuple[str, str]]:
         ("running for", duration(reply.uptime_s)),
         ("memory", f"{reply.rss_mb:.1f} MB resident (RSS), of it {reply.buffers_mb:.1f} MB buffers"),
         ("memory budget", _budget(reply)),
-        ("loudspeaker", reply.audio_device or "none"),
+        ("loudspeaker", _loudspeaker(reply)),
         ("sound error", reply.audio_error),
         ("endpoint", reply.endpoint),
         ("events", reply.events),
